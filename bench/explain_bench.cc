@@ -104,5 +104,5 @@ int main(int argc, char** argv) {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   fmt::print("peak memory of the process: {}\n",
-             base::showSize(static_cast<std::uint64_t>(usage.ru_maxrss) * 1024));
+             base::roundedSize(static_cast<std::uint64_t>(usage.ru_maxrss) * 1024));
 }

@@ -43,18 +43,20 @@ MAY_USE = {
     | {"core", "host", "meet", "move/staging", "agent/basis", "agent/metrics", "agent/peers",
        "agent/progress", "agent/session", "agent/traffic"},
     "agent/c": {"base"},
+    "causes": {"base", "host"},
     # Each room uses those below it.
     "measure/result": {"base", "host"},
     "measure/workload": NET | {"cuda", "host", "measure/result"},
-    "measure/proof": {"base", "cuda", "host", "measure/result", "measure/workload"},
+    "measure/proof": {
+        "base", "causes", "cuda", "host", "measure/result", "measure/workload"},
     "measure/run": NET
-    | {"cuda", "host", "meet", "meet/groups", "measure/result", "measure/workload", "measure/proof"},
+    | {"causes", "cuda", "host", "meet", "meet/groups", "measure/result", "measure/workload", "measure/proof"},
     "measure/p2p": NET
     | {"host", "meet", "meet/groups", "measure/result", "measure/workload", "measure/proof",
        "measure/run"},
     "measure/report": {"base", "measure/result", "measure/run"},
     "diag/explain": {"base"},
-    "diag": NET | {"host", "s3", "diag/explain"},
+    "diag": NET | {"causes", "host", "s3", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},
     "python": NET | {"core", "agent/session"},
     "examples": set(),

@@ -34,11 +34,11 @@ Status sameRows(const measure::Spec& a, const measure::Spec& b) {
         kRemedy);
   for (std::size_t i = 0; i < a.rows.size(); ++i)
     if (a.rows[i].block_bytes != b.rows[i].block_bytes)
-      return badFlag("--against",
-                     fmt::format("row {} has blocks of {} in A and of {} in B", i + 1,
-                                 base::formatSize(a.rows[i].block_bytes),
-                                 base::formatSize(b.rows[i].block_bytes)),
-                     kRemedy);
+      return badFlag(
+          "--against",
+          fmt::format("row {} has blocks of {} in A and of {} in B", i + 1,
+                      base::showSize(a.rows[i].block_bytes), base::showSize(b.rows[i].block_bytes)),
+          kRemedy);
   return Ok{};
 }
 

@@ -107,12 +107,19 @@ void sayThatAllRunHere(const BenchPlan& plan, const Settings& settings) {
 
 // Explains the choice among the backends that agents open by default, or among those of the command
 // line.
+// Both ends of a run are processes here, and storage has one. Each of them has a thread of its own
+// at least, and each stream one more.
+std::uint32_t threadsHere(const measure::Spec& spec) {
+  return spec.layout.stored() ? spec.threads : spec.threads + 1;
+}
+
 Result<int> explainPlan(const BenchPlan& plan, const Settings& environment, ResultsFile& file) {
   measure::ExplainRequest request{.settings = plan.run.settings,
                                   .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
                                   .initiator_gpu = plan.run.spec.initiator_gpu,
                                   .target_gpu = plan.run.spec.target_gpu,
-                                  .require = measure::requireOfTransfer(plan.run.spec.require)};
+                                  .require = measure::requireOfTransfer(plan.run.spec.require),
+                                  .threads = threadsHere(plan.run.spec)};
   if (plan.run.usual_backends) request.settings.backends = environment.backends;
   VIADUCT_TRY(const auto found, plan.run.spec.layout.stored()
                                     ? measure::explainStorage(request, plan.run.spec)
@@ -138,25 +145,29 @@ ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
 
 SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
                    RunOptions& options) {
-  constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
   // nixlbench takes the last value, as gflags does.
   SheetRead out = sheet.read(words, options.command == "nixlbench" ? Repeats::kLastWins : repeats);
   std::string usage = options.command;
+  for (const FlagName& flag : sheet.names())
+    if (isArgument(flag.name)) usage += fmt::format(" {}", flag.name);
+  if (!out.help) requireFlags(sheet, "type " + usage, out);
+  record(sheet, out, options);
+  return out;
+}
+
+void record(const FlagSheet& sheet, const SheetRead& read, RunOptions& options) {
+  constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
   std::set<std::string_view> switches;
   for (const FlagName& flag : sheet.names()) {
-    if (isArgument(flag.name)) usage += fmt::format(" {}", flag.name);
     if (flag.yes_or_no) switches.insert(flag.name);
+    if (flag.works) options.spec.flags.emplace_back(flag.name);
   }
-  if (!out.help) requireFlags(sheet, "type " + usage, out);
-  for (const Given& one : out.given) {
-    options.given[one.name] = isListed(one.name, kSecrets) ? "(not shown)" : one.text;
-    if (switches.contains(one.name) && !parseYesNo(one.text).value())
-      options.denied.insert(one.name);
-    else
-      options.denied.erase(one.name);
+  for (const Given& one : read.given) {
+    GivenFlag& flag = options.given[one.name];
+    flag.text = isListed(one.name, kSecrets) ? "(not shown)" : one.text;
+    if (switches.contains(one.name)) flag.yes = parseYesNo(one.text).value();
   }
-  options.unread = out.unread;
-  return out;
+  options.unread = read.unread;
 }
 
 int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,

@@ -136,10 +136,10 @@ FlagSheet sharedSheet(BenchOptions& o) {
       .add<BenchOptions>("Workers", kBenchWorkers, o)
       .add("Workers", ours, o,
            {"mode", "num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"})
-      .add<BenchOptions>("Workers", kBenchBackground, o)
-      .add("Duration", ours, o, {"iterations", "duration", "warmup", "repeat"})
-      .add<BenchOptions>("Duration", kBenchRates, o)
-      .add("Checks", ours, o, {"verify", "fresh", "require", "link_rate"});
+      .add<BenchOptions>("Workers", kBenchBackground, o);
+  addDuration(out, o);
+  out.add<BenchOptions>("Duration", kBenchRates, o);
+  addChecks(out, o);
   addMeeting(out, o);
   addComparison(out, o);
   addOutput(out, o, kBenchOutput, {"interval", "json", "explain"});

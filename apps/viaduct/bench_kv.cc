@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/sizes.h"
 #include "measure/workload/machine.h"
 #include "measure/workload/replay_plan.h"
+#include "measure/workload/trace_format.h"
+#include "viaduct/bench_progress.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
@@ -49,7 +53,7 @@ Result<Fitting> fitted(const KvPoint& asked, std::uint64_t budget, bool may_shri
                   asked.requests == 1 ? "1 request" : fmt::format("{} requests", asked.requests));
   if (whole <= budget) return Fitting{.point = point};
   const std::string why = fmt::format("{}: a pool needs {}, and {} is the budget", what,
-                                      base::showSize(whole), base::showSize(budget));
+                                      base::roundedSize(whole), base::showSize(budget));
   if (!may_shrink) return Fitting{.remark = why + "; left out"};
   for (const double slack : {measure::usualKvSlack(asked.requests), 1.0})
     for (std::uint32_t sets = kTableSets; sets >= 1; --sets) {
@@ -123,10 +127,12 @@ Result<KvPoint> traceEnds(const KvOptions& o, const KvModel& model) {
                    fmt::format("{} has several block tables, and a replay has one", model.name),
                    "choose another model");
   const std::uint32_t block = o.blocks.empty() ? 16 : o.blocks.front();
-  if (o.blocks.size() > 1 || measure::kHashTokens % block != 0)
-    return badFlag("--block", fmt::format("a hash id stands for {} tokens", measure::kHashTokens),
-                   "give one block size that divides them, such as 16, 64 or 256");
-  VIADUCT_TRY(KvPoint point, pointOf(o, model, measure::kHashTokens, block, 1));
+  const std::uint32_t id_tokens = o.trace.requests->id_tokens;
+  if (o.blocks.size() > 1) return badFlag("--block", "a replay has one block size", "give one");
+  if (id_tokens != 0 && id_tokens % block != 0 && block % id_tokens != 0)
+    return badFlag("--block", fmt::format("a hash id stands for {} tokens", id_tokens),
+                   fmt::format("give a size that divides them, or a multiple of {}", id_tokens));
+  VIADUCT_TRY(KvPoint point, pointOf(o, model, std::max(block, id_tokens), block, 1));
   point.source.pool = point.destination.pool = 1;
   VIADUCT_TRY(const KvLayout one, layoutOf(point, measure::KvSide::kSource, 0));
   const std::uint64_t budget = o.pool_budget == 0 ? kTracePool : o.pool_budget;
@@ -144,26 +150,64 @@ Result<KvPoint> traceEnds(const KvOptions& o, const KvModel& model) {
   return point;
 }
 
-Result<PlannedRows> traceRows(const KvOptions& o, const std::vector<std::string>& backends) {
+// A plan names each block of each request twice, in 4 bytes.
+constexpr std::uint64_t kMostPlannedBlocks = std::uint64_t{1} << 27U;
+constexpr double kMostReplaySeconds = 366 * 86400.0;
+
+// Refuses a replay whose plan would need too much memory, or that would never end.
+Status canBeReplayed(const measure::KvTrace& trace, std::uint32_t block) {
+  std::uint64_t blocks = 0;
+  for (const measure::TraceRequest& request : trace.requests->requests)
+    blocks += request.input_length / block + 1;
+  if (blocks > kMostPlannedBlocks)
+    return badFlag("FILE",
+                   fmt::format("{} requests need {} blocks, and a plan has room for {}",
+                               trace.requests->requests.size(), blocks, kMostPlannedBlocks),
+                   "replay a part of it with --requests, or give a larger --block");
+  const double seconds = secondsOf(*trace.requests) / trace.speed;
+  if (seconds <= kMostReplaySeconds) return Ok{};
+  return badFlag(
+      "FILE",
+      fmt::format("the replay would last {:.0f} days, and a year is the most", seconds / 86400),
+      "give a higher --speed, or replay a part of it with --requests");
+}
+
+// Says what the file was taken for.
+std::string formatRemark(const measure::KvTrace& trace) {
+  const measure::Trace& all = *trace.requests;
+  const bool ids = std::ranges::any_of(
+      all.requests, [](const measure::TraceRequest& one) { return !one.hash_ids.empty(); });
+  return fmt::format("{} is a trace in {}'s format: {} requests in {:.0f} s{}", trace.name,
+                     factsOf(all.format).owner, all.requests.size(), secondsOf(all),
+                     ids                  ? ""
+                     : all.id_tokens == 0 ? "; no prefix ids in this format: no hits"
+                                          : "; no request has prefix ids: no hits");
+}
+
+Result<PlannedRows> traceRows(const KvOptions& o, const std::vector<std::string>& backends,
+                              PreparationLine& line) {
   const auto model = kvModel(o.model);
   if (!model) return badFlag("MODEL", model.error().detail, model.error().remedy);
   VIADUCT_TRY(const KvPoint point, traceEnds(o, *model));
   VIADUCT_TRY(const KvLayout layout, layoutOf(point, measure::KvSide::kSource, 0));
   measure::KvTrace trace = o.trace;
   trace.prefill_rate = static_cast<double>(o.prefill_rate);
-  const auto plan = planReplay(*trace.requests, point.source.pool, point.source.block, trace.speed);
+  VIADUCT_CHECK(canBeReplayed(trace, point.source.block));
+  const auto plan =
+      planReplay(*trace.requests, point.source.pool, point.source.block, trace.speed,
+                 [&](std::uint64_t planned) { line.tick("planning requests", planned); });
   std::uint64_t bytes = 0;
   for (const measure::ReplayRequest& request : plan.requests)
     bytes += bytesOf(layout, request.source.size(), request.tokens);
-  PlannedRows out;
+  PlannedRows out{.remarks = {formatRemark(trace)}};
   const std::string pool =
-      fmt::format("a pool of {} has room for {} tokens", base::showSize(point.source.bytes),
+      fmt::format("a pool of {} has room for {} tokens", base::roundedSize(point.source.bytes),
                   point.source.pool * point.source.block);
   if (plan.requests.empty())
     return badFlag("FILE", "each request is too large: " + pool, "give a larger --pool-budget");
   if (plan.left_out != 0)
     out.remarks.push_back(fmt::format("{} of {} requests are left out: {}", plan.left_out,
-                                      trace.requests->size(), pool));
+                                      trace.requests->requests.size(), pool));
   for (const std::string& backend : backends)
     out.rows.push_back({.backend = backend,
                         .op = o.op,
@@ -178,11 +222,10 @@ Result<PlannedRows> traceRows(const KvOptions& o, const std::vector<std::string>
 void setTraceTimes(measure::Spec& spec) {
   if (spec.rows.empty() || !spec.rows.front().trace) return;
   const measure::KvTrace& trace = *spec.rows.front().trace;
-  const auto first = trace.requests->front().timestamp, last = trace.requests->back().timestamp;
-  const double seconds = static_cast<double>(last - first) * 1e-3 / trace.speed;
+  const double seconds = secondsOf(*trace.requests) / trace.speed;
   spec.duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::max(seconds, 1e-3)));
-  if (seconds > 0) spec.rate = static_cast<double>(trace.requests->size()) / seconds;
+  if (seconds > 0) spec.rate = static_cast<double>(trace.requests->requests.size()) / seconds;
 }
 
 Result<PlannedRows> kvRowsOf(const KvOptions& o, const std::vector<std::string>& backends,
@@ -225,11 +268,21 @@ PlanOrProblems planKv(const KvOptions& o, const Settings& settings) {
 }
 
 PlanOrProblems planKvTrace(const KvOptions& o, const Settings& settings) {
-  if (o.model.empty() || o.trace.requests == nullptr) return {};
+  // Nobody waits for a large file to learn of a wrong flag.
+  if (o.model.empty() || o.trace_file.empty() || !o.unread.empty()) return {};
+  PreparationLine line;
+  measure::TraceReading reading = o.reading;
+  reading.progress = [&](std::uint64_t done) { line.tick("reading requests", done); };
+  auto read = readTrace(o.trace_file, reading);
+  if (!read) return {.problems = {std::move(read).error()}};
+  KvOptions whole = o;
+  whole.trace.name = o.trace_file;
+  whole.trace.requests = std::make_shared<const measure::Trace>(std::move(read->trace));
   PlanOrProblems out =
-      planRows(o, settings, {.rows = [&](const auto& backends, const measure::Layout&, bool) {
-                 return traceRows(o, backends);
+      planRows(whole, settings, {.rows = [&](const auto& backends, const measure::Layout&, bool) {
+                 return traceRows(whole, backends, line);
                }});
+  std::ranges::move(read->remarks, std::back_inserter(out.plan.remarks));
   setTraceTimes(out.plan.run.spec);
   return out;
 }

@@ -1,5 +1,5 @@
 // The options and the plan of `viaduct kv bench` and `viaduct kv trace`. Threads: pure functions;
-// one reads this host's memory.
+// they read this host's memory and the file of a trace.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/workload/read_trace.h"
 #include "measure/workload/spec.h"
 #include "viaduct/bench_plan.h"
 
@@ -19,14 +20,17 @@ struct KvOptions : RunOptions {
   std::optional<KvOrder> order = {};
   std::optional<KvArrangement> arrangement = {};
   std::uint64_t pool_budget = 0;  // 0: by this host's memory
-  measure::KvTrace trace = {};    // of `viaduct kv trace`
+  // Of `viaduct kv trace`.
+  std::string trace_file = {};
+  measure::TraceReading reading = {};
+  measure::KvTrace trace = {};  // without its requests
   std::uint64_t prefill_rate = 0;
 };
 
 // Plans the paged and the bulk rows of all trials. They take turns, so that a change of the
 // machine's load meets both.
 PlanOrProblems planKv(const KvOptions& options, const Settings& settings);
-// Plans the replay of a trace.
+// Reads a trace and plans its replay. A terminal shows the progress.
 PlanOrProblems planKvTrace(const KvOptions& options, const Settings& settings);
 
 }  // namespace viaduct::app

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/sizes.h"
+#include "measure/result/best_rate.h"
 #include "measure/result/csv.h"
 #include "measure/result/nixlbench.h"
 #include "measure/result/pipeline_table.h"
@@ -87,20 +88,31 @@ void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& mem
     fmt::print("FAULTS are injected, and no row can be proven: VIADUCT_FAULTS={}\n\n", faults);
 }
 
+// Returns the conclusion of the best row, or of the fastest one if none can be used.
+std::string conclusionOfBest(const measure::RunOutcome& outcome,
+                             const std::vector<measure::Row>& rows) {
+  const auto rate = [](const measure::Row& row) { return row.gb_per_s.value_or(0); };
+  const measure::Row best =
+      measure::bestRow(rows).value_or(*std::ranges::max_element(rows, {}, rate));
+  const std::string identity = identityOf(best);
+  std::size_t nearest = outcome.rows.size();  // the repeat with the rate of `best`
+  for (std::size_t i = 0; i < outcome.rows.size(); ++i)
+    if (identityOf(outcome.rows[i]) == identity &&
+        (nearest == outcome.rows.size() || rate(outcome.rows[i]) == rate(best)))
+      nearest = i;
+  return outcome.conclusions[nearest];
+}
+
 std::vector<std::string> conclusionOf(const BenchPlan& plan, const measure::RunOutcome& outcome) {
   if (plan.matrix) return measure::matrix::gpuWords(plan.matrix->gpus);
   if (plan.run.spec.pipeline) return measure::pipeline::conclusionsOf(outcome.rows);
-  std::map<std::string, std::size_t> best;
-  for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
-    const measure::Row& row = outcome.rows[i];
-    const auto [known, fresh] = best.emplace(row.backend, i);
-    if (!fresh && row.gb_per_s.value_or(0) > outcome.rows[known->second].gb_per_s.value_or(0))
-      known->second = i;
-  }
+  std::map<std::string, std::vector<measure::Row>> backends;
+  for (const measure::Row& row : outcome.rows) backends[row.backend].push_back(row);
   std::vector<std::string> lines;
-  for (const auto& [backend, at] : best)
-    if (!outcome.conclusions[at].empty())
-      lines.push_back(fmt::format("{}: {}", backend, outcome.conclusions[at]));
+  for (const auto& [backend, rows] : backends) {
+    const std::string line = conclusionOfBest(outcome, rows);
+    if (!line.empty()) lines.push_back(fmt::format("{}: {}", backend, line));
+  }
   return lines;
 }
 
@@ -150,8 +162,11 @@ void BenchOutput::row(const measure::Row& row) {
 void BenchOutput::end(const measure::Report& report) const {
   if (plan_.output == OutputForm::kJson) fmt::print("{}", toJson(report));
   if (plan_.output == OutputForm::kNixlbench) fmt::print("{}", nixlbenchCarrier(report.rows));
-  if (plan_.output == OutputForm::kTable)
-    fmt::print("{}", measure::tablesBesideRows(report.rows, base::terminalWidth()));
+  if (plan_.output == OutputForm::kTable) {
+    measure::TextSink sink(base::terminalWidth());
+    showTables(report.rows, measure::Kinds::kBesideOneAnother, sink);
+    fmt::print("{}", sink.text());
+  }
   if (plan_.output == OutputForm::kTable && !report.conclusion.empty()) {
     fmt::print("\n");
     for (const std::string& line : report.conclusion) fmt::print("{}\n", line);

@@ -30,20 +30,40 @@ std::string progressLine(std::size_t done, std::size_t rows, const std::string& 
   return base::shortened(room ? bar + text : text, width - 1);
 }
 
-BenchProgress::BenchProgress(std::size_t rows, bool quiet)
-    : rows_(rows), terminal_(::isatty(STDERR_FILENO) == 1), quiet_(quiet), said_(Clock::now()) {}
+StatusLine::StatusLine(bool quiet)
+    : terminal_(::isatty(STDERR_FILENO) == 1), quiet_(quiet), said_(Clock::now()) {}
+
+bool StatusLine::due() {
+  const auto now = Clock::now();
+  if (quiet_ || now < said_ + (terminal_ ? Duration(kRedraw) : Duration(kLogEvery))) return false;
+  said_ = now;
+  return true;
+}
+
+void StatusLine::show(const std::string& line) const {
+  if (quiet_) return;
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ ? "" : "\n");
+  std::fflush(stderr);
+}
+
+void StatusLine::erase() const {
+  if (terminal_ && !quiet_) fmt::print(stderr, "\r\033[K");
+}
+
+PreparationLine::PreparationLine() : line_(::isatty(STDERR_FILENO) != 1) {}
+
+void PreparationLine::tick(const std::string& step, std::uint64_t done) {
+  if (line_.due())
+    line_.show(
+        base::shortened(fmt::format("{}: {}", step, done), base::terminalWidth(STDERR_FILENO) - 1));
+}
+
+BenchProgress::BenchProgress(std::size_t rows, bool quiet) : rows_(rows), line_(quiet) {}
 
 std::string BenchProgress::text(const std::string& rate) const {
   const auto left = time_left_.at(Clock::now(), rows_);
   return fmt::format("[{}/{}] {}{}{}", number_ + 1, rows_, what_, rate,
                      left ? fmt::format(", about {} s left", left->count()) : "");
-}
-
-void BenchProgress::show() const {
-  fmt::print(stderr, "\r\033[K{}",
-             progressLine(number_, rows_, text(now_.empty() ? last_ : now_),
-                          base::terminalWidth(STDERR_FILENO)));
-  std::fflush(stderr);
 }
 
 void BenchProgress::started(std::size_t number, const measure::Workload& row) {
@@ -66,26 +86,27 @@ void BenchProgress::tick(double gb_per_s) {
   draw(last_);
 }
 
-void BenchProgress::preparing(std::uint64_t done, std::uint64_t of) {
-  now_ = fmt::format(", preparing storage: {} of {}", done, of);
-  draw(now_);
+void BenchProgress::preparing(const char* what, std::uint64_t done, std::uint64_t of) {
+  if (!line_.due()) return;
+  now_ = fmt::format(", {}: {} of {}", what, done, of);
+  show(now_);
 }
 
 void BenchProgress::interval(const measure::RateInterval& interval, std::FILE* to) {
-  erase();
+  line_.erase();
   fmt::print(to, "{}: {:.2f} to {:.2f} s: {:.3g} GB/s\n", what_, interval.start, interval.end,
              interval.gb_per_s);
   std::fflush(to);
 }
 
 void BenchProgress::draw(const std::string& in_log) {
-  const auto now = Clock::now();
-  if (quiet_ || now < said_ + (terminal_ ? Duration(kRedraw) : Duration(kLogEvery))) return;
-  said_ = now;
-  if (terminal_)
-    show();
-  else
-    fmt::print(stderr, "{}\n", text(in_log));
+  if (line_.due()) show(in_log);
+}
+
+void BenchProgress::show(const std::string& in_log) const {
+  line_.show(line_.onTerminal() ? progressLine(number_, rows_, text(now_.empty() ? last_ : now_),
+                                               base::terminalWidth(STDERR_FILENO))
+                                : text(in_log));
 }
 
 void BenchProgress::finished(const measure::Row& row) {
@@ -101,11 +122,7 @@ void BenchProgress::waiting(const std::string& line) {
 
 void BenchProgress::clear() {
   measuring_ = false;
-  erase();
-}
-
-void BenchProgress::erase() const {
-  if (terminal_ && !quiet_) fmt::print(stderr, "\r\033[K");
+  line_.erase();
 }
 
 }  // namespace viaduct::app

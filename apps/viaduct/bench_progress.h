@@ -5,6 +5,7 @@
 #include <viaduct/deadline.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -21,6 +22,39 @@ namespace viaduct::app {
 std::string progressLine(std::size_t done, std::size_t rows, const std::string& text,
                          std::size_t width);
 
+// Decides when a line of progress is shown, and shows it. Threads: one at a time.
+class StatusLine {
+ public:
+  // `quiet` suppresses all lines.
+  explicit StatusLine(bool quiet);
+
+  bool onTerminal() const { return terminal_; }
+  // True if enough time has passed since the last line. The next line is then due later.
+  bool due();
+  // On a terminal the line overwrites the last one.
+  void show(const std::string& line) const;
+  void erase() const;
+
+ private:
+  const bool terminal_, quiet_;
+  Clock::time_point said_;
+};
+
+// Shows the steps before a run on a terminal. A log file gets no lines.
+class PreparationLine {
+ public:
+  PreparationLine();
+  ~PreparationLine() { line_.erase(); }
+  PreparationLine(const PreparationLine&) = delete;
+  PreparationLine& operator=(const PreparationLine&) = delete;
+
+  // `done`: how far the step is.
+  void tick(const std::string& step, std::uint64_t done);
+
+ private:
+  StatusLine line_;
+};
+
 class BenchProgress {
  public:
   // `quiet` suppresses all lines. `rows` is the number of rows of all runs.
@@ -35,7 +69,7 @@ class BenchProgress {
   void started(std::size_t number, std::string what);
   // `gb_per_s` is the rate of the row so far, or 0 before the first timed transfer.
   void tick(double gb_per_s);
-  void preparing(std::uint64_t done, std::uint64_t of);
+  void preparing(const char* what, std::uint64_t done, std::uint64_t of);
   // Prints a line about an interval of the running row.
   void interval(const measure::RateInterval& interval, std::FILE* to);
   void finished(const measure::Row& row);
@@ -46,15 +80,13 @@ class BenchProgress {
 
  private:
   void draw(const std::string& in_log);
-  void show() const;
-  void erase() const;
+  void show(const std::string& in_log) const;
   // `rate` is the text that stands for the rate.
   std::string text(const std::string& rate) const;
 
   std::size_t rows_;
-  const bool terminal_, quiet_;
+  StatusLine line_;
   TimeLeft time_left_;
-  Clock::time_point said_;
   std::size_t number_ = 0;
   bool measuring_ = false;
   std::string part_, what_;

@@ -111,7 +111,7 @@ Result<int> writeOwnSnapshot(const DoctorCommand& command) {
       "Contents: tar tzf {}\n"
       "Diagnose it anywhere: viaduct doctor --root {}\n",
       command.snapshot_to, entries.size(),
-      base::formatSize(std::filesystem::file_size(command.snapshot_to, ignored)),
+      base::roundedSize(std::filesystem::file_size(command.snapshot_to, ignored)),
       command.snapshot_to, command.snapshot_to);
   return kExitFine;
 }

@@ -40,7 +40,9 @@ OnNode relationOf(const diag::Findings& findings, std::string_view code) {
 }
 
 // Shows on a terminal how many bytes of a log have been read.
-void showProgress(std::uint64_t bytes) { fmt::print(stderr, "\r{} read", base::showSize(bytes)); }
+void showProgress(std::uint64_t bytes) {
+  fmt::print(stderr, "\r{} read", base::roundedSize(bytes));
+}
 
 }  // namespace
 

@@ -28,7 +28,9 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20U;  // of a diagnosi
 
 // Parses an address: "10.0.0.1", "10.0.0.1:5556", "[fd00::1]:5556".
 Result<P2pOptions> optionsFor(const std::string& address, const DoctorCommand& command) {
-  P2pOptions out{.ip = address, .secret = command.secret};
+  P2pOptions out;
+  out.ip = address;
+  out.secret = command.secret;
   const bool v6 = std::count(address.begin(), address.end(), ':') > 1 && address.front() != '[';
   if (v6 || address.find(':') == std::string::npos) return out;
   VIADUCT_TRY(const base::HostPort where, base::parseHostPort(address));
@@ -112,7 +114,7 @@ Result<int> runDoctorListen(const DoctorCommand& command, const diag::Diagnosis&
 
 Result<int> runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own) {
   VIADUCT_TRY(P2pOptions options, optionsFor(command.peer, command));
-  options.sizes = {{"4KB", 4'000}, {"16MB", 16'000'000}};
+  options.sizes = {4'000, 16'000'000};
   VIADUCT_TRY(const Settings environment, measuringSettings());
   VIADUCT_TRY(const diag::Diagnosis theirs,
               readDiagnosis(options, settingsFor(options, environment)));
@@ -121,7 +123,7 @@ Result<int> runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& o
     fmt::print("\n{}\n", doctorText(theirs, command.verbose));
     std::fflush(stdout);
   } else {
-    options.json = fmt::format("/proc/self/fd/{}", results.get());
+    options.out.json = fmt::format("/proc/self/fd/{}", results.get());
   }
   const int measured = [&] {
     const OutputAside aside(command.json);
@@ -134,7 +136,7 @@ Result<int> runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& o
                                        {"exit_code", code},
                                        {"own", diag::asJson(own)},
                                        {"peer", diag::asJson(theirs)},
-                                       {"path", resultsIn(options.json)}},
+                                       {"path", resultsIn(options.out.json)}},
                                       2));
   return code;
 }

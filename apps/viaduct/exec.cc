@@ -93,7 +93,7 @@ void sayFaults(diag::Node node, const std::vector<EnvVariable>& variables) {
 
 std::string limitText(rlim_t limit, bool bytes) {
   if (limit == RLIM_INFINITY) return "unlimited";
-  return bytes ? base::showSize(limit) : fmt::to_string(limit);
+  return bytes ? base::roundedSize(limit) : fmt::to_string(limit);
 }
 
 // Raises both limits if that is permitted, and otherwise the soft limit to the hard limit.

@@ -16,6 +16,7 @@
 #include "base/sizes.h"
 #include "base/text_table.h"
 #include "measure/workload/generate_trace.h"
+#include "measure/workload/trace_format.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/commands.h"
@@ -81,7 +82,7 @@ std::string namesOf(const KvGroup& group) {
 }
 
 std::string exactSize(std::uint64_t bytes) {
-  return fmt::format("{} ({} bytes)", base::showSize(bytes), bytes);
+  return fmt::format("{} ({} bytes)", base::roundedSize(bytes), bytes);
 }
 
 std::string textOf(const KvSizeOptions& asked, const KvModel& model, const RequestSize& size,
@@ -201,11 +202,12 @@ std::string kvSizeMore() {
 
 struct KvGenerateOptions {
   measure::TraceRecipe recipe = {};
+  measure::TraceFormat format = measure::TraceFormat::kMooncake;
   std::string file = {};
 };
 
 int runKvGenerate(const KvGenerateOptions& asked) {
-  const measure::Trace trace = generateTrace(asked.recipe);
+  const measure::Trace trace = inFormat(generateTrace(asked.recipe), asked.format);
   if (asked.file.empty()) {
     fmt::print("{}", textOf(trace));
     return kExitOk;
@@ -219,10 +221,13 @@ int runKvGenerate(const KvGenerateOptions& asked) {
       "{} requests in {:.0f} s, {:.2f} a second\n"
       "input:  mean {:.0f}, p50 {:.0f}, p90 {:.0f}, p99 {:.0f}, max {:.0f} tokens\n"
       "output: mean {:.0f} tokens\n"
-      "hash ids: {}, {} unique; prefix hits with an unbounded cache: {:.1f} %\n",
+      "{}\n",
       all.requests, all.seconds, all.requests_per_s, all.input_mean, all.input_p50, all.input_p90,
-      all.input_p99, all.input_max, all.output_mean, all.hash_ids, all.unique,
-      all.prefix_hits * 100);
+      all.input_p99, all.input_max, all.output_mean,
+      all.hash_ids == 0
+          ? "no hash ids in this format"
+          : fmt::format("hash ids: {}, {} unique; prefix hits with an unbounded cache: {:.1f} %",
+                        all.hash_ids, all.unique, all.prefix_hits * 100));
   return kExitOk;
 }
 
@@ -232,6 +237,9 @@ constexpr std::array kKvGenerateFlags{
     KvGenerateFlag{"shape", "conversation|synthetic", "conversation",
                    "published trace whose statistics the new one has",
                    oneOf<measure::kTraceShapes, &KvGenerateOptions::recipe, &TraceRecipe::shape>},
+    KvGenerateFlag{"format", "mooncake|bailian|azure|burstgpt", "mooncake",
+                   "owner of the traces whose format the new one has",
+                   oneOf<measure::kTraceFormats, &KvGenerateOptions::format>},
     KvGenerateFlag{"requests", "N", "1000", "number of requests",
                    count<1, &KvGenerateOptions::recipe, &TraceRecipe::requests>},
     KvGenerateFlag{"seed", "N", "1", "random seed",
@@ -261,11 +269,13 @@ Command kvCommand() {
   const Command generate = commandOf<KvGenerateOptions>(
       {.name = "viaduct kv generate",
        .about = "Write a trace of requests with the statistics of a published one.\n\n"
-                "Each line is a JSON object in Mooncake's format. Equal hash ids are equal prefix "
-                "blocks of 512 tokens. The same seed gives the same trace.",
+                "Each line is a JSON object in Mooncake's format, or a line of the format that "
+                "--format names. Equal hash ids are equal prefix blocks of 512 tokens. The same "
+                "seed gives the same trace.",
        .more = "Exit codes: 0 if the trace was written; 1 if it could not be written; 2 if the "
                "command line is wrong.\n\nExamples:\n"
                "  viaduct kv generate --requests 500 --output trace.jsonl\n"
+               "  viaduct kv generate --format azure --output trace.csv\n"
                "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10",
        .flags = kKvGenerateFlags,
        .run = runKvGenerate});

@@ -1,6 +1,5 @@
 // The commands `viaduct kv bench` and `viaduct kv trace`, and their flags.
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "viaduct/bench_kv.h"
@@ -15,13 +14,7 @@ using Kv = KvOptions;
 using measure::Spec;
 using KvFlag = Flag<Kv>;
 using measure::KvTrace;
-
-Status intoTrace(std::string_view text, Kv& into) {
-  VIADUCT_TRY(auto trace, measure::readTrace(std::string(text)));
-  into.trace.name = text;
-  into.trace.requests = std::make_shared<const measure::Trace>(std::move(trace));
-  return Ok{};
-}
+using measure::TraceReading;
 
 // The limit keeps the replayed times above the clock's resolution.
 Status intoSpeed(std::string_view text, double& into) {
@@ -69,16 +62,21 @@ constexpr std::array kKvReplay{
     KvFlag{"prefill_rate", "N", "",
            "tokens a second that prefill computes, for the time to the first token",
            count<1, &Kv::prefill_rate>},
+    KvFlag{"requests", "N", "all", "replay only the first N requests of the file",
+           count<1, &Kv::reading, &TraceReading::requests>},
+    KvFlag{"hash_tokens", "N", "512; 16 in Bailian's format", "tokens that a hash id stands for",
+           count<1, &Kv::reading, &TraceReading::id_tokens>},
 };
-constexpr std::array kKvFile{
-    KvFlag{"FILE", "FILE", "required", "trace in Mooncake's format", intoTrace}};
+constexpr std::array kKvFile{KvFlag{"FILE", "FILE", "required",
+                                    "trace of Mooncake, Alibaba Bailian, Azure or BurstGPT",
+                                    set<intoFile, &Kv::trace_file>}};
 constexpr std::array kKvModel{KvFlag{"MODEL", "MODEL", "required",
                                      "name of a model, such as Llama-3.1-8B",
                                      set<intoText, &Kv::model>}};
 constexpr std::array kKvOutput{outputFlag<kRowForms>("table|json|csv")};
 
 void addKvEnd(FlagSheet& out, Kv& o, std::initializer_list<std::string_view> output) {
-  out.add("Checks", runFlags(), o, {"verify", "require", "link_rate"});
+  addChecks(out, o);
   addMeeting(out, o);
   addComparison(out, o);
   addOutput(out, o, kKvOutput, output);
@@ -122,11 +120,15 @@ constexpr Workload<Kv> kBursting{
 constexpr Workload<Kv> kReplaying{
     "viaduct kv trace",
     "Replay a trace of requests, as transfers from prefill to decode.\n\n"
-    "Replays a trace in Mooncake's format between two processes. Each request starts at its time, "
-    "whether or not earlier ones have ended. Prefill keeps the blocks of prefixes in a pool, and "
-    "the least recently used leave first. All blocks of a request move to the pool of decode.\n",
+    "Replays a trace between two processes. Each request starts at its time, whether or not "
+    "earlier ones have ended. Prefill keeps the blocks of prefixes in a pool, and the least "
+    "recently used leave first. All blocks of a request move to the pool of decode.\n\n"
+    "The file has one JSON object in each line, as the traces of Mooncake and of Alibaba Bailian, "
+    "or it is a CSV table, as those of Azure and of BurstGPT. The names of the fields decide. "
+    "Requests of a table have no hash ids, so they have no hits.\n",
     "  viaduct kv generate --requests 500 --output trace.jsonl\n"
-    "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10 --prefill-rate 20000\n",
+    "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10 --prefill-rate 20000\n"
+    "  viaduct kv trace AzureLLMInferenceTrace_conv.csv Llama-3.1-8B --requests 1000\n",
     traceSheet, planKvTrace};
 
 }  // namespace

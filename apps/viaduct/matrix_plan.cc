@@ -60,17 +60,13 @@ constexpr std::array kMatrixFlags{
 constexpr std::array kMatrixOutput{outputFlag<kTableOrJson>("table|json")};
 
 FlagSheet matrixSheet(MatrixOptions& o) {
-  const auto shared = runFlags();
   FlagSheet out;
-  out.add<MatrixOptions>("Arguments", kMatrixGpus, o)
-      .add<MatrixOptions>("Data", kMatrixFlags, o)
-      .add("Data", shared, o,
-           {"backend", "op", "memory", "use_hugepages", "total_buffer_size", "cold", "working_set",
-            "device_list", "seed"})
-      .add("Workers", shared, o,
-           {"num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"})
-      .add("Duration", shared, o, {"iterations", "duration", "warmup", "repeat"})
-      .add("Checks", shared, o, {"verify", "require", "link_rate"});
+  out.add<MatrixOptions>("Arguments", kMatrixGpus, o).add<MatrixOptions>("Data", kMatrixFlags, o);
+  addBlocks(out, o);
+  out.add("Workers", runFlags(), o,
+          {"num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"});
+  addDuration(out, o);
+  addChecks(out, o);
   addOutput(out, o, kMatrixOutput, {"json"});
   return out;
 }

@@ -161,7 +161,7 @@ constexpr std::array kIgnored{
 constexpr std::array kInert{
     InertGroup{"Without effect", Inertia::kNone, kNoEffect},
     InertGroup{"Not built in", Inertia::kRefused, kRefused},
-    InertGroup{"Of other backends, ignored", Inertia::kIgnored, kIgnored},
+    InertGroup{"For other backends, ignored here", Inertia::kIgnored, kIgnored},
 };
 
 bool isDefault(const Inert& flag, std::string_view text) {
@@ -248,7 +248,7 @@ const Workload<Nixl> kNixlbench{
 
 FlagSheet nixlbenchSheet(Nixl& o) {
   FlagSheet out = sharedSheet(o);
-  out.add<Nixl>("Of nixlbench", kTheirFlags, o);
+  out.add<Nixl>("Only in nixlbench", kTheirFlags, o);
   for (const InertGroup& group : kInert) addInert(group, o, out);
   return out;
 }

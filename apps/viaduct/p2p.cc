@@ -17,6 +17,7 @@
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
+#include "measure/result/best_rate.h"
 #include "measure/result/csv.h"
 #include "measure/result/text.h"
 #include "measure/run/wait_ready.h"
@@ -27,6 +28,8 @@
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
+#include "viaduct/run_flags.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 namespace {
@@ -49,19 +52,17 @@ std::optional<std::uint32_t> gpuOf(const P2pOptions& options) {
 
 // Returns the spec of one pair, with a row for each size.
 measure::Spec specOf(const P2pOptions& options) {
-  measure::Spec spec{.bidirectional = options.bidirectional,
-                     .initiator_gpu = gpuOf(options),
-                     .warmup = std::chrono::nanoseconds(0),
-                     .require = options.require,
-                     .link_rates = options.link_rates,
-                     .interval = options.interval};
-  if (options.duration.count() != 0) spec.duration = options.duration;
-  for (const NamedSize& size : options.sizes)
+  constexpr std::uint64_t kUsualIterations = 100;
+  measure::Spec spec = options.spec;
+  spec.initiator_gpu = gpuOf(options);
+  spec.warmup = std::chrono::nanoseconds(0);
+  const std::uint64_t count = options.iterations == 0 ? kUsualIterations : options.iterations;
+  for (const std::uint64_t size : options.sizes)
     spec.rows.push_back({.backend = options.backend,
                          .op = options.op,
-                         .block_bytes = size.bytes,
+                         .block_bytes = size,
                          .warm_iterations = options.warmup,
-                         .iterations = options.duration.count() != 0 ? 0 : options.iterations});
+                         .iterations = options.has("duration") ? 0 : count});
   return spec;
 }
 
@@ -120,8 +121,9 @@ base::TextTable tableOfRows() {
           base::terminalWidth()};
 }
 
-std::string textOf(const std::string& size, const Row& row, base::TextTable& table) {
+std::string textOf(const Row& row, base::TextTable& table) {
   using measure::digits;
+  const std::string size = base::showSize(row.block_size);
   const auto& us = row.latency_us;
   std::string out =
       row.gb_per_s && us
@@ -175,30 +177,26 @@ class Run {
   Status measure(p2p::P2pInitiator& initiator) {
     const measure::Spec spec = specOf(options_);
     BenchProgress line(spec.rows.size(), false);
-    double best = 0;
     const auto next = [&] {
       const std::size_t number = report_.rows.size();
       if (number < spec.rows.size()) line.started(number, spec.rows[number]);
     };
     next();
-    return initiator.measure(
-        spec,
-        [&](const measure::Composed& measured) {
-          const Row& row = measured.row;
-          line.finished(row);
-          show(row);
-          if (row.gb_per_s.value_or(0) > best && !measured.conclusion.empty()) {
-            best = *row.gb_per_s;
-            report_.conclusion = {measured.conclusion};
-          }
-          report_.rows.push_back(row);
-          next();
-        },
-        {.tick = [&](double gb_per_s) { line.tick(gb_per_s); },
-         .interval =
-             [&](const measure::RateInterval& interval) {
-               line.interval(interval, options_.csv ? stderr : stdout);
-             }});
+    return initiator.measure(spec,
+                             [&](const measure::Composed& measured) {
+                               const Row& row = measured.row;
+                               line.finished(row);
+                               show(row);
+                               report_.rows.push_back(row);
+                               const auto best = measure::bestRow(report_.rows);
+                               if (best && *best == row) report_.conclusion = {measured.conclusion};
+                               next();
+                             },
+                             {.tick = [&](double gb_per_s) { line.tick(gb_per_s); },
+                              .interval =
+                                  [&](const measure::RateInterval& interval) {
+                                    line.interval(interval, options_.csv ? stderr : stdout);
+                                  }});
   }
 
   void printHead(const p2p::Where& where, const measure::RunMember& target) const {
@@ -209,7 +207,7 @@ class Run {
                                  : "both ends know the secret");
     say(fmt::format(
         "{}{}: {}, the same block for each transfer\n", opKindName(options_.op),
-        options_.bidirectional ? " both ways" : "",
+        options_.spec.bidirectional ? " both ways" : "",
         options_.cuda ? fmt::format("memory of GPU {}", options_.gpu_id) : "host memory"));
     print(table_.head());
   }
@@ -217,7 +215,7 @@ class Run {
   void show(const Row& row) {
     if (options_.csv) return print(measure::csvLine(row));
     showMemory(row);
-    print(textOf(options_.sizes[report_.rows.size()].text, row, table_));
+    print(textOf(row, table_));
   }
 
   // Both ends choose their memory, so only a row knows both.
@@ -240,9 +238,10 @@ int exitOf(const Report& report) {
 }
 
 int runInitiator(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop) {
-  auto file = ResultsFile::open(options.json);
+  auto file = ResultsFile::open(options.out.json);
   if (!file) return fail(file.error().text(), kExitUsage);
   Report report = measure::startReport(VIADUCT_VERSION, settings);
+  report.command = commandText(options.command, options.given);
   report.settings = optionsOf(options);
   const auto done = Run(options, settings, stop, report).go();
   if (!options.csv)
@@ -271,12 +270,7 @@ Settings settingsFor(const P2pOptions& options, Settings settings) {
 
 int runP2p(const P2pOptions& given) {
   P2pOptions options = given;
-  if (options.sizes.empty())
-    options.sizes = {{"4KB", 4'000},
-                     {"64KB", 64'000},
-                     {"1MB", 1'000'000},
-                     {"16MB", 16'000'000},
-                     {"64MB", 64'000'000}};
+  if (options.sizes.empty()) options.sizes = {4'000, 64'000, 1'000'000, 16'000'000, 64'000'000};
   const auto environment = measuringSettings();
   if (!environment) return fail(environment.error().text(), kExitUsage);
   const Settings settings = settingsFor(options, *environment);
@@ -291,17 +285,6 @@ int runP2p(const P2pOptions& given) {
 namespace {
 
 constexpr base::Words<bool, 2> kP2pModes{{{"target", true}, {"initiator", false}}};
-constexpr base::Words<OpKind, 2> kP2pOps{{{"write", OpKind::kWrite}, {"read", OpKind::kRead}}};
-
-Status intoNamedSizes(std::string_view text, std::vector<NamedSize>& into) {
-  std::vector<std::string> words;
-  VIADUCT_CHECK(intoWords(text, words));
-  for (const std::string& word : words) {
-    NamedSize& size = into.emplace_back(NamedSize{.text = word});
-    VIADUCT_CHECK(intoSize(word, size.bytes));
-  }
-  return Ok{};
-}
 
 Status intoBackend(std::string_view name, std::string& into) {
   constexpr std::string_view kBackend = "backend:";
@@ -323,37 +306,28 @@ constexpr std::array kP2pFlags{
             set<intoText, &P2pOptions::secret>},
     P2pFlag{"buffer_sizes", "SIZE ...", "4KB to 64MB",
             "transfer sizes joined by commas, such as 4KB,1MB,1GiB",
-            add<intoNamedSizes, &P2pOptions::sizes>},
+            add<intoSizes, &P2pOptions::sizes>},
     P2pFlag{"iterations", "N", "100", "timed transfers per size",
             count<1, &P2pOptions::iterations>},
-    P2pFlag{"duration", "TIME", "", "measured time per size, instead of --iterations",
-            set<intoSomeTime, &P2pOptions::duration>},
     P2pFlag{"backend", "NAME", "the first that reaches the target",
             "backend to use: local, tcp, ofi or ucx", set<intoBackend, &P2pOptions::backend>},
-    P2pFlag{"op", "write|read", "write", "operation of the initiator",
-            oneOf<kP2pOps, &P2pOptions::op>},
-    P2pFlag{"bidirectional", "", "", "move as much data in the other direction at the same time",
-            set<intoYesNo, &P2pOptions::bidirectional>},
     P2pFlag{"warmup", "N", "10", "warm-up transfers per size", count<0, &P2pOptions::warmup>},
     P2pFlag{"cuda", "", "", "use memory of a GPU at this end", set<intoYesNo, &P2pOptions::cuda>},
     P2pFlag{"gpu_id", "N", "0", "index of the GPU", count<0, &P2pOptions::gpu_id>},
-    P2pFlag{"require", "PATH", "",
-            "required path, joined by commas: rdma, same-host, not-tcp, backend:NAME, proven",
-            set<intoRequire, &P2pOptions::require>},
-    P2pFlag{
-        "link_rate", "DEV=RATE ...", "",
-        "line rate of a device, if the system reports none or a wrong one: eth0=500Mbit, joined "
-        "by commas",
-        add<intoLinkRates, &P2pOptions::link_rates>},
     P2pFlag{"timeout", "TIME", "10s", "time limit for the initiator to reach the target",
             set<intoSomeTime, &P2pOptions::timeout>},
-    P2pFlag{"interval", "SECONDS", "",
-            "print the rate of each interval of a size as it is measured",
-            set<intoInterval, &P2pOptions::interval>},
     P2pFlag{"csv", "", "", "print rows as CSV", set<intoYesNo, &P2pOptions::csv>},
-    P2pFlag{"json", "FILE", "", "also write all results to this file",
-            set<intoFile, &P2pOptions::json>},
 };
+
+FlagSheet p2pSheet(P2pOptions& options) {
+  FlagSheet out;
+  return out.add<P2pOptions>("Flags", kP2pFlags, options)
+      .add("Flags", runFlags(), options,
+           {"op", "duration", "bidirectional", "require", "link_rate", "interval", "json"})
+      .addHelp("Flags");
+}
+
+constexpr auto kP2pName = "viaduct p2p";
 constexpr auto kP2pAbout =
     "Measure between two hosts.\n\n"
     "  On the first host:  viaduct p2p --mode target    --ip 192.168.1.100\n"
@@ -390,15 +364,24 @@ std::string twoCommands() {
       ip);
 }
 
+CommandPage p2pPage() {
+  P2pOptions usual;
+  return pageOf(kP2pName, kP2pAbout, kP2pMore, p2pSheet(usual));
+}
+
+int readAndRun(const CommandWords& words) {
+  P2pOptions options;
+  options.command = kP2pName;
+  const FlagSheet sheet = p2pSheet(options);
+  SheetRead read = sheet.read(words, Repeats::kRefused);
+  requireFlags(sheet, twoCommands(), read);
+  if (const auto code = endedBy(read, kP2pName, p2pPage, kExitUsage)) return *code;
+  record(sheet, read, options);
+  return runP2p(options);
+}
+
 }  // namespace
 
-Command p2pCommand() {
-  return commandOf<P2pOptions>({.name = "viaduct p2p",
-                                .about = kP2pAbout,
-                                .more = kP2pMore,
-                                .flags = kP2pFlags,
-                                .run = runP2p,
-                                .example = twoCommands});
-}
+Command p2pCommand() { return {kP2pName, p2pPage, readAndRun}; }
 
 }  // namespace viaduct::app

@@ -2,41 +2,28 @@
 #pragma once
 
 #include <viaduct/settings.h>
-#include <viaduct/transfer.h>
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "measure/workload/link_rate.h"
+#include "viaduct/run_options.h"
 
 namespace viaduct::app {
 
-struct NamedSize {
-  std::string text = {};  // as the user wrote it
-  std::uint64_t bytes = 0;
-};
-
-struct P2pOptions {
+// `iterations` is 100 if neither it nor a duration is given.
+struct P2pOptions : RunOptions {
   bool target = false;
   std::string ip = {};
   std::uint16_t port = 5555;
-  std::vector<NamedSize> sizes = {};  // empty: default sizes from 4KB to 64MB
-  std::uint64_t iterations = 100;     // 0: as many as fit into `duration`
-  std::chrono::nanoseconds duration{0};
+  std::vector<std::uint64_t> sizes = {};  // empty: default sizes from 4KB to 64MB
   std::uint64_t warmup = 10;
-  std::chrono::nanoseconds interval{0};  // 0: no interval lines
-  std::string backend = {};              // empty: the agent chooses
-  OpKind op = OpKind::kWrite;
-  bool bidirectional = false;
+  std::string backend = {};  // empty: the agent chooses
   bool cuda = false;
   std::uint16_t gpu_id = 0;
   std::string secret = {};
-  std::string require = {};
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
-  std::vector<measure::LinkRate> link_rates = {};
-  std::string json = {};
   bool csv = false;
   // The diagnosis of the target's node, which `viaduct doctor --peer` reads. Empty: the target is
   // one of `viaduct p2p`.

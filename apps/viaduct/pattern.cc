@@ -66,15 +66,13 @@ constexpr std::array kPatternFlags{
 constexpr std::array kPatternOutput{outputFlag<kRowForms>("table|json|csv")};
 
 FlagSheet patternSheet(PatternOptions& o) {
-  const auto shared = runFlags();
   FlagSheet out;
   out.add<PatternOptions>("Arguments", kPatternName, o)
-      .add<PatternOptions>("Data", kPatternFlags, o)
-      .add("Data", shared, o,
-           {"backend", "op", "memory", "use_hugepages", "total_buffer_size", "cold", "working_set",
-            "device_list", "seed", "recreate_xfer"})
-      .add("Duration", shared, o, {"iterations", "duration", "warmup", "repeat"})
-      .add("Checks", shared, o, {"verify", "require", "link_rate"});
+      .add<PatternOptions>("Data", kPatternFlags, o);
+  addBlocks(out, o);
+  out.add("Data", runFlags(), o, {"recreate_xfer"});
+  addDuration(out, o);
+  addChecks(out, o);
   addMeeting(out, o);
   addComparison(out, o);
   addOutput(out, o, kPatternOutput, {"interval", "json", "explain"});

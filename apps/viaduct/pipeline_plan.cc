@@ -94,7 +94,7 @@ void addSizeProblems(const PipelineOptions& o, const Chunking& chunks,
     problems.push_back(badFlag("--total-buffer-size and --create-source",
                                fmt::format("a transfer has at most {}, which is {} chunks of "
                                            "VIADUCT_STAGING_CHUNK",
-                                           base::formatSize(most), kMostChunks)));
+                                           base::showSize(most), kMostChunks)));
 }
 
 // Returns the backend of the net stage.

@@ -312,8 +312,7 @@ Result<PlannedRows> rowsOf(const RunOptions& o, const std::vector<std::string>& 
                             .batch = batch,
                             .iterations = each});
         if (std::count(out.rows.begin(), out.rows.end(), out.rows.back()) > 1)
-          return badFlag("--block_sizes",
-                         fmt::format("{} is named twice", base::formatSize(block)));
+          return badFlag("--block_sizes", fmt::format("{} is named twice", base::showSize(block)));
         VIADUCT_CHECK(check(out.rows.back()));
       }
     }

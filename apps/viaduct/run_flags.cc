@@ -136,6 +136,17 @@ std::string quoted(const std::string& text) {
 
 std::span<const RunFlag> runFlags() { return kRunFlags; }
 
+void addBlocks(FlagSheet& sheet, Run& options) {
+  sheet.add("Data", runFlags(), options,
+            {"backend", "op", "memory", "use_hugepages", "total_buffer_size", "cold", "working_set",
+             "device_list", "seed"});
+}
+void addDuration(FlagSheet& sheet, Run& options) {
+  sheet.add("Duration", runFlags(), options, {"iterations", "duration", "warmup", "repeat"});
+}
+void addChecks(FlagSheet& sheet, Run& options) {
+  sheet.add("Checks", runFlags(), options, {"verify", "fresh", "require", "link_rate"});
+}
 void addMeeting(FlagSheet& sheet, Run& options) {
   sheet.add("Meeting place", runFlags(), options,
             {"meet", "secret", "rank", "benchmark_group", "meet_timeout"});
@@ -153,10 +164,16 @@ void addOutput(FlagSheet& sheet, Run& options, std::span<const RunFlag> form,
 }
 
 std::string commandText(std::string program, const GivenFlags& given) {
-  for (const auto& [name, value] : given)
-    if (!isListed(name, kUnrecorded))
-      program += isArgument(name) ? fmt::format(" {}", quoted(value))
-                                  : fmt::format(" --{} {}", name, quoted(value));
+  const char between_words = program == "nixlbench" ? '_' : '-';
+  for (const auto& [name, flag] : given) {
+    if (isListed(name, kUnrecorded)) continue;
+    if (flag.yes)
+      program += " " + spelled((*flag.yes ? "" : "no") + name, between_words);
+    else if (isArgument(name))
+      program += " " + quoted(flag.text);
+    else
+      program += fmt::format(" {} {}", spelled(name, between_words), quoted(flag.text));
+  }
   return program;
 }
 

@@ -12,6 +12,9 @@ namespace viaduct::app {
 using RunFlag = Flag<RunOptions>;
 std::span<const RunFlag> runFlags();
 // Add groups that are the same for several commands.
+void addBlocks(FlagSheet& sheet, RunOptions& options);  // the data of blocks between equal members
+void addDuration(FlagSheet& sheet, RunOptions& options);
+void addChecks(FlagSheet& sheet, RunOptions& options);
 void addMeeting(FlagSheet& sheet, RunOptions& options);
 void addComparison(FlagSheet& sheet, RunOptions& options);
 // `form` is the flag --output, and `names` are flags beside it.

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,9 +19,13 @@
 
 namespace viaduct::app {
 
-using GivenFlags = std::map<std::string, std::string, std::less<>>;
-// Returns a command line for people, such as "viaduct bench --backend tcp". It leaves out secrets
-// and the meeting place.
+struct GivenFlag {
+  std::string text = {};         // as it was given
+  std::optional<bool> yes = {};  // of a flag without a value
+};
+using GivenFlags = std::map<std::string, GivenFlag, std::less<>>;
+// Returns a command line that can be typed again, such as "viaduct bench --backend tcp". It leaves
+// out secrets and the meeting place.
 std::string commandText(std::string program, const GivenFlags& given);
 
 enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
@@ -56,7 +59,6 @@ struct RunOptions {
   // The flags of the command line and their values. Result files record them, so secret values are
   // replaced.
   GivenFlags given = {};
-  std::set<std::string, std::less<>> denied = {};  // given flags without effect: they say no
   std::vector<std::string> unread = {};  // flags with a wrong value; they keep their defaults
 
   // Options that the plan takes over unchanged.
@@ -75,11 +77,14 @@ struct RunOptions {
 
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
   // True if the flag has an effect: it was given, and a yes-or-no flag says yes.
-  bool means(std::string_view flag) const { return has(flag) && denied.find(flag) == denied.end(); }
+  bool means(std::string_view flag) const {
+    const auto at = given.find(flag);
+    return at != given.end() && at->second.yes.value_or(true);
+  }
   // The text of a flag, as it was given.
   std::string textOf(std::string_view flag, std::string otherwise) const {
     const auto at = given.find(flag);
-    return at == given.end() ? std::move(otherwise) : at->second;
+    return at == given.end() ? std::move(otherwise) : at->second.text;
   }
 };
 

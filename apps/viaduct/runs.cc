@@ -50,7 +50,8 @@ measure::Progress Runs::onLine() {
           .turn = [this](std::size_t number,
                          const std::string& what) { line_.started(rows_before_ + number, what); },
           .tick = [this](double gb_per_s) { line_.tick(gb_per_s); },
-          .preparing = [this](std::uint64_t done, std::uint64_t of) { line_.preparing(done, of); },
+          .preparing = [this](const char* what, std::uint64_t done,
+                              std::uint64_t of) { line_.preparing(what, done, of); },
           .finished = [this](const measure::Row& row) { line_.finished(row); }};
 }
 

@@ -36,10 +36,10 @@ Status setRows(const SuiteOptions& o, const std::vector<std::uint64_t>& sizes,
     measure::Workload row = like;
     const std::uint64_t block = o.block == 0 ? size : std::min(o.block, size);
     if (size % block != 0)
-      return badFlag("--block and --sizes",
-                     fmt::format("{} is not a multiple of {}", base::formatSize(size),
-                                 base::formatSize(block)),
-                     "choose a --block that divides every larger size");
+      return badFlag(
+          "--block and --sizes",
+          fmt::format("{} is not a multiple of {}", base::showSize(size), base::showSize(block)),
+          "choose a --block that divides every larger size");
     row.block_bytes = block;
     row.batch = static_cast<std::uint32_t>(size / block);
     rows.push_back(row);
@@ -82,7 +82,7 @@ class Planner {
                             "omit --fresh, or add --json FILE"));
     for (std::size_t i = 1; i < options_.sizes.size(); ++i)
       if (std::count(options_.sizes.begin(), options_.sizes.end(), options_.sizes[i]) > 1) {
-        out.push_back(badFlag("--sizes", base::formatSize(options_.sizes[i]) + " is named twice",
+        out.push_back(badFlag("--sizes", base::showSize(options_.sizes[i]) + " is named twice",
                               "name it once"));
         break;
       }

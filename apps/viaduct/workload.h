@@ -50,6 +50,8 @@ inline constexpr auto kExitCodes =
     "  4    the comparison has too few runs to show a difference\n"
     "  130  interrupted; rows measured before are kept\n";
 
+// Records the flags in the options.
+void record(const FlagSheet& sheet, const SheetRead& read, RunOptions& options);
 // Reads the flags into the options, and records them there.
 SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
                    RunOptions& options);

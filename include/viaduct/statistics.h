@@ -54,6 +54,23 @@ struct RailQueue {
   std::chrono::nanoseconds oldest{0};  // since the oldest of their transfers was posted
 };
 
+// The kernel's figures of the TCP sockets that a rail has now, added up. Closed sockets are left
+// out.
+struct SocketStatistics {
+  std::uint64_t sockets = 0;
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // acknowledged, and received in order
+  // Without repetitions of segments that the receiver had already.
+  std::uint64_t sent_segments = 0, repeated_segments = 0;  // the first count includes repetitions
+  // The kernel counts the next three in steps of up to 10 ms.
+  std::chrono::nanoseconds busy{0};            // with data to send, or that is not acknowledged
+  std::chrono::nanoseconds send_limited{0};    // of these: the send buffer was full
+  std::chrono::nanoseconds window_limited{0};  // of these: the receiver's window was full
+  // The least of all sockets; 0: none has sent anything.
+  std::chrono::nanoseconds round_trip{0};
+  std::uint32_t segment_bytes = 0, path_mtu = 0;
+  friend bool operator==(const SocketStatistics&, const SocketStatistics&) = default;
+};
+
 // One rail of a backend. Bytes and ops count once their post has ended.
 struct RailStatistics {
   std::string backend = {};
@@ -65,6 +82,7 @@ struct RailStatistics {
   // afterwards.
   std::array<std::uint64_t, kCodes> errors = {};
   std::array<RailQueue, kPriorities> queues = {};  // now, by Priority
+  std::optional<SocketStatistics> sockets = {};    // nothing: its backend does not tell
 };
 
 // The leases that an agent lends, or those that it has borrowed: live now, and ended, by outcome.

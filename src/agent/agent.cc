@@ -29,11 +29,11 @@ Status checkRoom(std::uint64_t bytes, const AllocateOptions& options) {
   return Error{.code = Code::kExhausted,
                .operation = "allocate",
                .detail = fmt::format("{} do not fit: this process may allocate {} more",
-                                     base::showSize(bytes), base::showSize(room)),
+                                     base::roundedSize(bytes), base::roundedSize(room)),
                .cause = "too little free memory and swap on this host, or a limit of the cgroup",
                .remedy = fmt::format("allocate at most {}, or raise the memory limit of the "
                                      "container or service",
-                                     base::showSize(room))};
+                                     base::roundedSize(room))};
 }
 
 using agent::AgentImpl;

@@ -66,13 +66,17 @@ Statistics AgentImpl::statistics() {
   }
   std::vector<std::array<RailQueue, kPriorities>> queues(rails_.count());
   traffic_.forEach([&, now = now()](Posting& posting) { posting.addTo(queues, now); });
-  for (const auto& backend : backends_.all())
-    for (const auto& rail : backend->rails()) {
-      RailStatistics& entry = entryOf(out.rails, backend->can().name, rail->name());
-      const RailCounts of_rail = rails_.countsOf(*rail);
+  for (const auto& backend : backends_.all()) {
+    const std::vector<SocketStatistics> sockets = backend->sockets();
+    for (std::size_t i = 0; i < backend->rails().size(); ++i) {
+      const core::Rail& rail = *backend->rails()[i];
+      RailStatistics& entry = entryOf(out.rails, backend->can().name, rail.name());
+      const RailCounts of_rail = rails_.countsOf(rail);
       add(entry, of_rail);
       add(entry, queues[of_rail.number]);
+      if (i < sockets.size()) entry.sockets = sockets[i];
     }
+  }
   if (faults_) out.faults = faults_->counts();
   for (const auto& peer : peers_.all()) ++out.peers[static_cast<std::size_t>(peer->state())];
   return out;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 #include <span>
+#include <utility>
 
 #include "base/text.h"
 
@@ -108,6 +110,37 @@ Result<std::uint64_t> parseWithUnit(std::string_view text, std::span<const Unit>
   return total;
 }
 
+struct ExactSize {
+  std::uint64_t count = 0;
+  std::string_view unit = {};  // empty: bytes
+};
+
+// Returns the size in a unit that divides it. 128000 bytes are 125 KiB and 128 KB: people double
+// sizes, so a power of two is preferred, then the smaller number.
+ExactSize exactSize(std::uint64_t bytes) {
+  struct Name {
+    std::string_view name;
+    std::uint64_t factor;
+  };
+  constexpr std::array kNames{Name{"KiB", kKi},
+                              Name{"KB", 1000},
+                              Name{"MiB", kKi * kKi},
+                              Name{"MB", 1'000'000},
+                              Name{"GiB", kKi * kKi * kKi},
+                              Name{"GB", 1'000'000'000},
+                              Name{"TiB", kKi * kKi * kKi * kKi},
+                              Name{"TB", 1'000'000'000'000}};
+  constexpr std::uint64_t kShort = 65536;
+  const auto rank = [](std::uint64_t count) {
+    return std::pair(count > kShort || !std::has_single_bit(count), count);
+  };
+  ExactSize best{bytes};
+  for (const auto& [name, factor] : kNames)
+    if (bytes != 0 && bytes % factor == 0 && rank(bytes / factor) < rank(best.count))
+      best = {bytes / factor, name};
+  return best;
+}
+
 }  // namespace
 
 Result<std::uint64_t> parseSize(std::string_view text) {
@@ -115,16 +148,18 @@ Result<std::uint64_t> parseSize(std::string_view text) {
 }
 
 std::string formatSize(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 5> kNames{"", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes != 0 && bytes % kKi == 0 && unit + 1 < kNames.size()) {
-    bytes /= kKi;
-    ++unit;
-  }
-  return fmt::format("{}{}", bytes, kNames[unit]);
+  const ExactSize size = exactSize(bytes);
+  return fmt::format("{}{}", size.count, size.unit);
 }
 
 std::string showSize(std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = 9'999'999;
+  const ExactSize size = exactSize(bytes);
+  if (size.count > kMost) return roundedSize(bytes);
+  return fmt::format("{} {}", size.count, size.unit.empty() ? "B" : size.unit);
+}
+
+std::string roundedSize(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 6> kNames{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < kKi) return fmt::format("{} B", bytes);
   auto value = static_cast<double>(bytes) / static_cast<double>(kKi);

@@ -35,7 +35,8 @@ TEST(Sizes, RefusesOtherTextsAndShowsTheForm) {
 
 TEST(Sizes, FormattedSizesReadBack) {
   EXPECT_EQ(formatSize(64U << 20U), "64MiB");
-  EXPECT_EQ(formatSize(1000), "1000");
+  EXPECT_EQ(formatSize(1001), "1001");
+  EXPECT_EQ(formatSize(1'000'000), "1MB");
   EXPECT_EQ(formatSize(0), "0");
   Random random(1);
   for (int i = 0; i < 1000; ++i) {
@@ -44,11 +45,28 @@ TEST(Sizes, FormattedSizesReadBack) {
   }
 }
 
-TEST(Sizes, ShownSizesHaveOneDecimal) {
-  EXPECT_EQ(showSize(100), "100 B");
-  EXPECT_EQ(showSize(1536), "1.5 KiB");
-  EXPECT_EQ(showSize((1U << 20U) - 1), "1.0 MiB");
-  EXPECT_EQ(showSize(~0ULL), "16.0 EiB");
+TEST(Sizes, AreShownAsPeopleTypeThem) {
+  for (const char* const text :
+       {"0 B",    "1 B",      "1001 B", "4095 B", "4 KiB", "4 KB",  "64 KiB", "64 KB",  "128 KiB",
+        "128 KB", "256 KB",   "512 KB", "28 KiB", "1 MiB", "1 MB",  "16 MB",  "64 MiB", "64 MB",
+        "128 MB", "1000 MiB", "1 GiB",  "1 GB",   "3 GiB", "2 TiB", "1 TB"})
+    EXPECT_EQ(showSize(*parseSize(text)), text);
+  EXPECT_EQ(showSize(1536), "1536 B");
+  EXPECT_EQ(showSize((1U << 20U) - 1), "1048575 B");
+  EXPECT_EQ(showSize(33'895'219), "32.3 MiB");
+  std::uint64_t size = 4'000;  // 4KB..64MB doubles
+  for (const char* const text : {"4 KB", "8 KB", "16 KB", "32 KB", "64 KB", "128 KB", "256 KB",
+                                 "512 KB", "1024 KB", "2048 KB"}) {
+    EXPECT_EQ(showSize(size), text);
+    size *= 2;
+  }
+}
+
+TEST(Sizes, RoundedSizesHaveOneDecimal) {
+  EXPECT_EQ(roundedSize(100), "100 B");
+  EXPECT_EQ(roundedSize(1536), "1.5 KiB");
+  EXPECT_EQ(roundedSize((1U << 20U) - 1), "1.0 MiB");
+  EXPECT_EQ(roundedSize(~0ULL), "16.0 EiB");
 }
 
 TEST(Durations, ReadAndFormat) {

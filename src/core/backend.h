@@ -10,6 +10,7 @@
 #include <viaduct/memory.h>
 #include <viaduct/result.h>
 #include <viaduct/settings.h>
+#include <viaduct/statistics.h>
 
 #include <array>
 #include <atomic>
@@ -274,6 +275,9 @@ class Backend {
   // (Capabilities::own_memory).
   virtual std::shared_ptr<Storage> storage() { return nullptr; }
   virtual std::span<const std::unique_ptr<Rail>> rails() = 0;
+  // The figures of each rail's sockets, in the order of rails(). Empty: it has no TCP sockets of
+  // its own. Threads: with the agent's lock held, also while rails run.
+  virtual std::vector<SocketStatistics> sockets() const { return {}; }
   // The library and device in use: "UCX 1.13.1 over tcp/eth0". Empty: there is no choice to report.
   virtual std::string_view description() const { return {}; }
 

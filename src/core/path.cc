@@ -50,7 +50,7 @@ std::string sharesText(std::span<const PathShare> shares) {
   for (const PathShare& share : shares) {
     const bool named = shares.size() > 1 && !share.rail.empty();
     out += fmt::format("{}{}/{}{}{} {} in {}", out.empty() ? "" : ", ", share.backend, share.way,
-                       named ? " " : "", named ? share.rail : "", base::showSize(share.bytes),
+                       named ? " " : "", named ? share.rail : "", base::roundedSize(share.bytes),
                        ordersOf(share));
   }
   return out;

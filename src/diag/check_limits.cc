@@ -175,7 +175,7 @@ void checkGroupMemory(const Node& node, bool rdma, Findings& findings) {
     return addUnknownGroups(path, rdma, findings);
   const auto limit = groupLimit(node.tree, "memory", "memory.max", "memory.limit_in_bytes");
   if (!limit) return findings.fine("No control group limits memory.");
-  const std::string shown = base::showSize(limit->value);
+  const std::string shown = base::roundedSize(limit->value);
   const std::uint64_t needed = rdma ? memoryNeeded(node) : 0;
   if (limit->value >= needed)
     return findings.fine(fmt::format("The control group has {} of memory.", shown));

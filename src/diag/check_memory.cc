@@ -30,7 +30,7 @@ constexpr std::uint64_t kLeastFreeShm = std::uint64_t{64} << 20U;
 void checkShmFree(const Node& node, const std::string& size, Findings& findings) {
   if (node.live.shm_free.value_or(kLeastFreeShm) >= kLeastFreeShm)
     return findings.fine("/dev/shm has " + size + ".");
-  const std::string free = base::showSize(*node.live.shm_free);
+  const std::string free = base::roundedSize(*node.live.shm_free);
   findings.add({.severity = Severity::kWarning,
                 .code = "memory.shm-full",
                 .what = fmt::format("/dev/shm is full: {} of {} are free.", free, size),
@@ -49,7 +49,7 @@ void checkShm(const Node& node, Findings& findings) {
          .what = "Could not look at the size of /dev/shm.",
          .cause = "The folder of files does not hold it, or /dev/shm is not mounted.",
          .fix = "Run the doctor on the node itself: viaduct doctor --only memory"});
-  const std::string size = base::formatSize(*node.live.shm_bytes);
+  const std::string size = base::roundedSize(*node.live.shm_bytes);
   if (*node.live.shm_bytes >= kLeastShm) return checkShmFree(node, size, findings);
   // Without GPUs and RDMA, the default size of half the memory is enough.
   const bool matters = hasRdma(node.tree) || hasNvidiaDriver(node.tree);

@@ -141,7 +141,7 @@ void checkRoom(const PathFacts& path, Findings& findings) {
                                 "mount -o remount,rw"});
   if (path.bytes == 0 || isInMemory(path)) return;
   const std::string room =
-      fmt::format("{} of {} are free", base::showSize(path.free), base::showSize(path.bytes));
+      fmt::format("{} of {} are free", base::roundedSize(path.free), base::roundedSize(path.bytes));
   if (path.free >= base::kGiB && path.free >= path.bytes / 100)
     return findings.fine(fmt::format("At {}, {}.", path.path, room));
   findings.add({.severity = Severity::kWarning,

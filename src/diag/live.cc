@@ -165,6 +165,7 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
   out.kernel_log = readKernelLog();
   out.addresses = host::interfaceAddresses();
   std::erase_if(out.addresses, [](const auto& one) { return one.address.empty(); });
+  out.links = host::linkFacts();
   out.libraries = findLibraries(tree, variables);
   std::vector<std::string> names = namesIn(variables);
   names.insert(names.end(), options.names.begin(), options.names.end());

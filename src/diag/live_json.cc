@@ -9,6 +9,14 @@ void describe(auto& json, base::Is<InterfaceAddress> auto& address) {
   json.need("prefix", address.prefix);
 }
 
+void describe(auto& json, base::Is<LinkFacts> auto& link) {
+  json.need("name", link.name);
+  json.keep("mtu", link.mtu);
+  json.keep("dropped", link.dropped);
+  json.keep("shaper", link.shaper);
+  json.keep("shaped_bytes_per_s", link.shaped_bytes_per_s);
+}
+
 }  // namespace viaduct::host
 
 namespace viaduct::diag {
@@ -82,6 +90,7 @@ void describeLive(auto& json, auto& live, auto& names, auto& grown) {
   json.may("clock", live.clock);
   json.may("kernel_log", live.kernel_log);
   json.keep("addresses", live.addresses);
+  json.keep("links", live.links);
   json.keep("libraries", live.libraries);
   json.keep("names", names);
   json.keep("grown", grown);

@@ -10,6 +10,7 @@
 
 #include "base/words.h"
 #include "host/interfaces.h"
+#include "host/link_facts.h"
 #include "host/rdma.h"
 
 namespace viaduct::diag {
@@ -99,6 +100,7 @@ struct Live {
   std::optional<std::uint64_t> shm_bytes = {}, shm_free = {};  // of /dev/shm
   std::optional<Tried> clock = {};               // ok: the kernel considers it synchronized
   std::vector<InterfaceAddress> addresses = {};  // in this network namespace
+  std::vector<host::LinkFacts> links = {};       // the same
   // A library that the loader would take: "libfabric.so.1", its path and version.
   struct Library {
     std::string name = {}, path = {}, version = {};

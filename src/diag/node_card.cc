@@ -33,7 +33,7 @@ std::string processors(const Tree& tree) {
 std::string memory(const Tree& tree) {
   const auto total = host::memInfo(tree, "MemTotal"), huge = host::memInfo(tree, "Hugepagesize");
   if (!total) return {};
-  return fmt::format("{}, {} huge pages{}", base::showSize(*total),
+  return fmt::format("{}, {} huge pages{}", base::roundedSize(*total),
                      valueIn(tree.read("/proc/meminfo").text, "HugePages_Total"),
                      huge ? " of " + base::showSize(*huge) : "");
 }

@@ -18,7 +18,7 @@ TEST(NodeCard, EveryQuantityHasItsUnit) {
   folder.write("/proc/self/limits",
                "Max locked memory         8388608              unlimited            bytes\n");
   const std::string card = nodeCard(folder.node());
-  EXPECT_TRUE(has(card, "| memory | 23.6 GiB, 512 huge pages of 2.0 MiB |\n")) << card;
+  EXPECT_TRUE(has(card, "| memory | 23.6 GiB, 512 huge pages of 2 MiB |\n")) << card;
   EXPECT_TRUE(has(card, "| locked memory | 8MiB, hard limit unlimited |\n")) << card;
   EXPECT_TRUE(has(card, ", MTU 1500 bytes")) << card;
 }

@@ -48,6 +48,9 @@ struct FaultyNode {
 Plant file(const std::string& path, const std::string& text) {
   return [=](Fixture& node) { node.rewrite(path, text); };
 }
+Plant added(const std::string& path, const std::string& text) {
+  return [=](Fixture& node) { node.write(path, text); };
+}
 Plant gone(const std::string& path) {
   return [=](Fixture& node) { node.erase(path); };
 }
@@ -363,6 +366,29 @@ FaultyNode onRoce() {
                                          .ended = StoreStep::kKeys,
                                          .text = "HTTP 403 InvalidAccessKeyId"});
            }}},
+          {"interface with a shaper",
+           "speed.shaped-interface",
+           "limited to 50 Mbit/s by its queueing discipline tbf",
+           {[](Fixture& node) {
+             node.live.links.push_back(
+                 {.name = "eth0", .shaper = "tbf", .shaped_bytes_per_s = 6'250'000});
+           }}},
+          {"small send buffers",
+           "speed.small-buffers",
+           "8 KiB (tcp_wmem)",
+           {added("/proc/sys/net/ipv4/tcp_wmem", "4096\t8192\t8192")}},
+          {"quota of one processor",
+           "speed.quota",
+           "a quota of 1 processors",
+           {added("/sys/fs/cgroup/cpu.max", "100000 100000")}},
+          {"tunnel's MTU", "speed.small-packets", "eth7 has an MTU of 576", {[](Fixture& node) {
+             node.live.links.push_back({.name = "eth7", .mtu = 576});
+           }}},
+          {"no huge pages for any process",
+           "speed.small-pages",
+           "enabled: never",
+           {added("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")},
+           true},
           {"governor that saves power",
            "cpu.governor",
            "powersave",
@@ -586,7 +612,7 @@ FaultyNode onEfa() {
            "8MiB",
            {file("/proc/self/limits", limits("8388608", "1048576")),
             file("/proc/self/status", status(0, kOfDocker, kOfDocker))}},
-          {"/dev/shm of 64 MiB", "memory.shm-small", "64MiB", {[](Fixture& node) {
+          {"/dev/shm of 64 MiB", "memory.shm-small", "64.0 MiB", {[](Fixture& node) {
              node.live.shm_bytes = std::uint64_t{64} << 20U;
            }}},
           {"no huge pages with FI_EFA_USE_HUGE_PAGE",

@@ -32,6 +32,8 @@ constexpr std::array kTopics{
     Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
     Topic{"counters", "error and congestion counters, and whether they grow", checkCounters, true},
     Topic{"cpu", "the governor of the CPU frequency", checkCpu, true},
+    Topic{"speed", "causes of slow transfers: shapers, lost packets, buffers, processors, pages",
+          checkSpeed, false, true},
     Topic{"libraries", "libfabric, UCX and libibverbs that the loader takes", checkLibraries, false,
           true},
     Topic{"names", "whether peers and meeting places resolve", checkNames, false, true},

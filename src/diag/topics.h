@@ -37,6 +37,7 @@ void checkNetwork(const Node& node, Findings& findings);
 void checkPcie(const Node& node, Findings& findings);
 void checkRdma(const Node& node, Findings& findings);
 void checkRoce(const Node& node, Findings& findings);
+void checkSpeed(const Node& node, Findings& findings);
 void checkSriov(const Node& node, Findings& findings);
 void checkStorage(const Node& node, Findings& findings);
 void checkVariables(const Node& node, Findings& findings);

@@ -14,6 +14,29 @@ double seconds(const timeval& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
 }
 
+struct BusyLine {
+  std::string name = {};               // "cpu" for all processors together, or "cpu0"
+  std::optional<double> seconds = {};  // nothing: the line is damaged
+};
+
+// The lines of /proc/stat about processors, which come first.
+std::vector<BusyLine> busyLines(const Tree& tree) {
+  std::vector<BusyLine> out;
+  for (const std::string& line : tree.lines("/proc/stat")) {
+    const auto words = base::wordsOf(line);
+    if (words.empty() || !words[0].starts_with("cpu")) break;
+    BusyLine& one = out.emplace_back(BusyLine{.name = std::string(words[0])});
+    if (words.size() < 9) continue;
+    one.seconds = 0;
+    // User, nice, system, irq, soft and stolen, without idle and waiting. Later fields hold guest
+    // time, which is part of `user` and `nice` already.
+    for (const std::size_t field : {1, 2, 3, 6, 7, 8})
+      *one.seconds += base::numberIn<double>(words[field]).value_or(0) /
+                      static_cast<double>(::sysconf(_SC_CLK_TCK));
+  }
+  return out;
+}
+
 }  // namespace
 
 double ownProcessorSeconds() {
@@ -25,22 +48,24 @@ double ownProcessorSeconds() {
 std::optional<ProcessorUse> processorUse(const Tree& tree) {
   ProcessorUse out;
   bool found = false;
-  for (const std::string& line : tree.lines("/proc/stat")) {
-    const auto words = base::wordsOf(line);
-    if (words.empty() || !words[0].starts_with("cpu")) break;
-    if (words.size() < 9) return std::nullopt;
-    if (words[0] != "cpu") {
+  for (const auto& [name, seconds] : busyLines(tree)) {
+    if (!seconds) return std::nullopt;
+    if (name != "cpu") {
       ++out.count;
       continue;
     }
     found = true;
-    // User, nice, system, irq, soft and stolen, without idle and waiting. Later fields hold guest
-    // time, which is part of `user` and `nice` already.
-    for (const std::size_t field : {1, 2, 3, 6, 7, 8})
-      out.seconds += base::numberIn<double>(words[field]).value_or(0) /
-                     static_cast<double>(::sysconf(_SC_CLK_TCK));
+    out.seconds = *seconds;
   }
   if (!found || out.count == 0) return std::nullopt;
+  return out;
+}
+
+std::vector<ProcessorBusy> processorsBusy(const Tree& tree) {
+  std::vector<ProcessorBusy> out;
+  for (const auto& [name, seconds] : busyLines(tree))
+    if (const auto number = base::numberIn<std::uint32_t>(name.substr(3)); number && seconds)
+      out.push_back({*number, *seconds});
   return out;
 }
 

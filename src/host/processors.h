@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "host/tree.h"
 
@@ -15,6 +16,13 @@ struct ProcessorUse {
 
 // Nothing if the kernel does not say. The resolution is 10 ms per processor.
 std::optional<ProcessorUse> processorUse(const Tree& tree = {});
+
+// The seconds that one processor was busy since boot.
+struct ProcessorBusy {
+  std::uint32_t number = 0;
+  double seconds = 0;
+};
+std::vector<ProcessorBusy> processorsBusy(const Tree& tree = {});
 
 // The seconds that this process has used, user and system.
 double ownProcessorSeconds();

@@ -128,7 +128,7 @@ core::RailMask FabricBackend::nearestTo(const Segment& memory) const {
   const auto* const start = reinterpret_cast<const void*>(memory.address);
   const int node = host::nodeOfMemory(start, memory.bytes);
   base::log(base::LogLevel::kDebug, "backend {}: {} at {:#x}: {}", can().name,
-            base::showSize(memory.bytes), memory.address,
+            base::roundedSize(memory.bytes), memory.address,
             node < 0 ? "its NUMA node is unknown" : fmt::format("on node {}", node));
   return fabric_.near.to({.node = node});
 }

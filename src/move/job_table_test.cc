@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
 #include <utility>
 
@@ -211,7 +212,7 @@ class Ledger {
   ShakyCarrier carrier_;
   JobTable table_;
   std::array<core::testing::NoSink, 3> sinks_;
-  std::array<int, 3> links_ = {};
+  std::array<std::max_align_t, 3> links_ = {};
   std::array<bool, kSlots> leaving_ = {};
   std::map<std::uint32_t, Posted> posted_;
   core::Completions out_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -400,7 +401,7 @@ INSTANTIATE_TEST_SUITE_P(Rails, RailThatCallsBack,
 // Threads post, cancel and run at random, and one closes links. Each work comes back exactly once.
 TEST_F(RailRunnerTest, EachWorkComesBackOnceWhateverThreadsDo) {
   constexpr std::size_t kThreads = 3, kSteps = 3000;
-  std::array<char, 4> links{};  // their addresses only
+  std::array<std::max_align_t, 4> links{};  // their addresses only
   const auto link = [&](std::uint64_t number) {
     return reinterpret_cast<core::Link*>(&links[number % links.size()]);
   };

@@ -46,7 +46,7 @@ TEST(DebugLines, NameTheRailsOfASmallTransfer) {
   const std::string lines = linesOf(
       {.name = "me", .backends = {"fake"}, .others = {{"VIADUCT_FAKE", "rails=4"}}}, 32 << 10, 1);
   EXPECT_TRUE(has(lines, "reducing rails from 4 to 2 for 32768 bytes")) << lines;
-  EXPECT_TRUE(has(lines, "no rail gets less than 16.0 KiB")) << lines;
+  EXPECT_TRUE(has(lines, "no rail gets less than 16 KiB")) << lines;
 }
 
 TEST(DebugLines, NameInlineOpsAndBatches) {

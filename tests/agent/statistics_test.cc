@@ -105,6 +105,15 @@ TEST_P(OfEachBackend, StatisticsCountTheBytesOfItsRails) {
     ops += rail.ops;
   }
   EXPECT_EQ(bytes, 10 * transfer.bytes());
+  // Only a backend with TCP sockets of its own tells of them. They carry more than the payload.
+  const auto& sockets = all.rails.front().sockets;
+  EXPECT_EQ(sockets.has_value(), std::string(GetParam()) == "tcp");
+  if (sockets) {
+    EXPECT_GE(sockets->sockets, 1U);
+    EXPECT_GE(sockets->sent_bytes, bytes);
+    EXPECT_GT(sockets->round_trip, 0ns);
+    EXPECT_GT(sockets->path_mtu, sockets->segment_bytes);
+  }
   std::uint64_t carried = 0;
   for (const PathShare& share : transfer.carried().shares) carried += share.ops;
   EXPECT_EQ(ops, carried);

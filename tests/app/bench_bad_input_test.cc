@@ -27,8 +27,8 @@ TEST(BenchInput, InvalidValuesAreNamed) {
   const std::pair<Words, const char*> cases[] = {
       {{"--block-sizes", "4X"}, "--block_sizes: invalid: \"4X\" has an unknown or no unit"},
       {{"--block-sizes", "0"}, "the size is 0"},
-      {{"--block-sizes", "64GiB", "--batch", "2"}, "at most 64.0 GiB"},
-      {{"--block-sizes", "4K,4096"}, "4KiB is named twice"},
+      {{"--block-sizes", "64GiB", "--batch", "2"}, "at most 64 GiB"},
+      {{"--block-sizes", "4K,4096"}, "4 KiB is named twice"},
       {{"--batch", "0"}, "--batch: invalid: \"0\" is not a whole number from 1"},
       {{"--batch", "many"}, "--batch"},
       {{"--iterations", "-3"}, "--iterations"},
@@ -256,7 +256,7 @@ TEST(BenchInput, TooLittleMemoryIsReportedBeforeAnyIsAllocated) {
   expectRefused({"bench", "--total_buffer_size", "64TiB"},
                 {"2 processes of 64.0 TiB do not fit", "--total_buffer_size"});
   expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
-                {"32 blocks of 64.0 KiB do not fit"});
+                {"32 blocks of 64 KiB do not fit"});
 }
 
 TEST(BenchInput, TheBackendLibfabricMeansOfi) {

@@ -65,7 +65,7 @@ TEST(BenchAtEtcd, CtrlCAtAnyMemberKeepsThePartialRowAndLeavesNoKeys) {
   const EtcdServer etcd;
   const Words there{"-etcd_endpoints", etcd.url(), "--output=table", "-i=0.05"};
   Nixlbench lead(there + kEndless + Words{"--rank=0"}), next(there + kEndless);
-  ASSERT_TRUE(lead.readUntil("tcp write 1 x 4.0 KiB: 0.00 to ")) << lead.out();
+  ASSERT_TRUE(lead.readUntil("tcp write 1 x 4 KiB: 0.00 to ")) << lead.out();
   next.interrupt(SIGINT);
   EXPECT_EQ(next.finish(), 130) << next.err();
   EXPECT_EQ(lead.finish(), 130) << lead.err();

@@ -204,7 +204,7 @@ TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
           {"--create-source", "begins with memory"});
   refused(2, run("host,net,host", {"--overwrite"}), {"--overwrite", "ends in memory"});
   refused(2, run("file:/a,host", {"--create-source", "1K", kSize, "2K"}), {"smaller"});
-  refused(2, run("host,net,host", {kSize, "33GiB"}), {kSize, "at most 32GiB"});
+  refused(2, run("host,net,host", {kSize, "33GiB"}), {kSize, "at most 32 GiB"});
   refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --filenames"});
   refused(2, {"bench", "--create-source", "1M"},
           {"--create-source", "it is a flag of `viaduct pipeline`"});
@@ -216,7 +216,7 @@ TEST_F(BenchPipeline, AWrongFileIsNamed) {
   const std::string net = ",host,net,host,";
   refused(1, run(file("none") + ",host"), {path("none"), "No such file", "--create-source"});
   refused(1, run(file("folder") + ",host"), {path("folder"), "it is a folder"});
-  refused(1, run(file("old") + ",host", {kSize, "1MiB"}), {path("old"), "it has 7, fewer than"});
+  refused(1, run(file("old") + ",host", {kSize, "1MiB"}), {path("old"), "it has 7 B, fewer than"});
   refused(1, run("host," + file("old")), {path("old"), "the file exists", "--overwrite"});
   refused(1, run("host,net,host," + file("folder")), {"rank 1", path("folder"), "it is a folder"});
   refused(1, run("host,net,host," + file("none/b")), {"rank 1", path("none/b"), "No such file"});

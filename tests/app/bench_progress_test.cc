@@ -6,7 +6,7 @@
 namespace viaduct::app {
 namespace {
 
-const std::string kText = "[3/12] tcp write 64 x 64.0 KiB, 12.3 GB/s so far, about 5 s left";
+const std::string kText = "[3/12] tcp write 64 x 64 KiB, 12.3 GB/s so far, about 5 s left";
 
 TEST(ProgressLine, HasABarIfThereIsRoom) {
   EXPECT_EQ(progressLine(2, 4, kText, 80), "#####..... " + kText);
@@ -15,7 +15,7 @@ TEST(ProgressLine, HasABarIfThereIsRoom) {
 }
 
 TEST(ProgressLine, NeverFillsANarrowTerminal) {
-  EXPECT_EQ(progressLine(2, 12, kText, 40), "[3/12] tcp write 64 x 64.0 KiB, 12.3...");
+  EXPECT_EQ(progressLine(2, 12, kText, 40), "[3/12] tcp write 64 x 64 KiB, 12.3 G...");
   for (std::size_t width = 20; width < 100; ++width)
     EXPECT_LT(progressLine(2, 12, kText, width).size(), width);
 }

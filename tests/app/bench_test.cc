@@ -421,8 +421,7 @@ TEST_F(BenchCommand, IntervalsArePrintedAndStandInTheRow) {
                file_});
   EXPECT_EQ(run.finish(), 0) << run.err();
   for (const char* backend : {"local", "tcp"})
-    EXPECT_TRUE(has(run.out(), std::string(backend) + " write 3 x 4.0 KiB: 0.00 to 0."))
-        << run.out();
+    EXPECT_TRUE(has(run.out(), std::string(backend) + " write 3 x 4 KiB: 0.00 to 0.")) << run.out();
   for (const Json& row : results().at("rows")) {
     double end = 0, bytes = 0;
     for (const Json& interval : row.at("intervals")) {
@@ -443,7 +442,7 @@ TEST_F(BenchCommand, IntervalsAreOnStderrIfAProgramReadsStdout) {
                  "0.02", "--output", form});
     EXPECT_EQ(run.finish(), 0) << run.err();
     EXPECT_FALSE(has(run.out(), "KiB: 0.00 to")) << run.out();
-    EXPECT_TRUE(has(run.err(), "local write 64 x 4.0 KiB: 0.00 to 0.0")) << run.err();
+    EXPECT_TRUE(has(run.err(), "local write 64 x 4 KiB: 0.00 to 0.0")) << run.err();
   }
 }
 

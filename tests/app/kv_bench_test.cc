@@ -80,7 +80,7 @@ TEST_F(KvBench, LeavesOutWhatDoesNotFitAndSaysSo) {
       measured({"--backend", "tcp", "--repeat", "1", "--requests", "1,8", "--pool-budget", "32M"});
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].at("kv").at("table_sets"), 1);
-  EXPECT_TRUE(has(err_, "8 requests: a pool needs 336.0 MiB, and 32.0 MiB is the budget; left out"))
+  EXPECT_TRUE(has(err_, "8 requests: a pool needs 336.0 MiB, and 32 MiB is the budget; left out"))
       << err_;
   EXPECT_TRUE(has(err_, "measured with 1 of 4 table sets")) << err_;
 }

@@ -3,18 +3,23 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "app/program.h"
 #include "base/fd.h"
+#include "base/read_fd.h"
 #include "support/free_port.h"
 #include "support/paths.h"
 #include "support/text.h"
@@ -52,10 +57,11 @@ class KvTrace : public ::testing::Test {
     Program run(words);
     EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
     out_ = run.out();
+    err_ = run.err();
     std::ifstream in(json());
     return Json::parse(in).at("rows");
   }
-  std::string base_, out_;
+  std::string base_, out_, err_;
 };
 
 TEST_F(KvTrace, HasTheHitRateThatAHandComputes) {
@@ -125,6 +131,59 @@ class Shown {
   std::string shown_;
 };
 
+// A format without hash ids has no hits.
+TEST_F(KvTrace, ReplaysOtherFormatsThanThatOfMooncake) {
+  struct Case {
+    const char *format, *owner;
+    bool ids;
+  };
+  for (const Case& one :
+       {Case{"bailian", "Alibaba Bailian", true}, Case{"azure", "Azure", false}}) {
+    Program generate({"kv", "generate", "--requests", "20", "--divide", "16", "--format",
+                      one.format, "--output", trace()});
+    ASSERT_EQ(generate.finish(), 0) << generate.err();
+    EXPECT_EQ(has(generate.out(), "no hash ids in this format"), !one.ids) << generate.out();
+    const Json row = replayed({"--backend", "tcp", "--speed", "100", "--block", "64", "--tp", "8",
+                               "--pool-budget", "64M"})[0];
+    const Json& replay = row.at("replay");
+    EXPECT_EQ(replay.at("format"), one.format);
+    EXPECT_EQ(replay.at("requests"), 20);
+    EXPECT_EQ(replay.at("hit_ids") > 0, one.ids) << replay.dump();
+    EXPECT_TRUE(has(err_, std::string(" is a trace in ") + one.owner + "'s format: 20 requests"))
+        << err_;
+    EXPECT_EQ(has(err_, "no prefix ids in this format: no hits"), !one.ids) << err_;
+    EXPECT_EQ(has(out_, "none: the trace has no prefix ids"), !one.ids) << out_;
+  }
+}
+
+TEST_F(KvTrace, ReplaysTheFirstRequestsInTheOrderOfTheirTimes) {
+  write("Timestamp,Request tokens,Response tokens\n7,100,1\n2,50,1\n5,70,0\n9,30,1\nbroken");
+  const Json row = replayed({"--backend", "tcp", "--requests", "3", "--speed", "1000"})[0];
+  EXPECT_EQ(row.at("replay").at("requests"), 3);
+  EXPECT_EQ(row.at("replay").at("tokens"), 180);
+  EXPECT_TRUE(has(err_, "1 request is earlier than the line above")) << err_;
+  EXPECT_TRUE(has(err_, "1 request failed: left out")) << err_;
+}
+
+// The file is a pipe that has no end, so the program reads until it is killed.
+TEST_F(KvTrace, ATerminalShowsHowFarTheFileIsRead) {
+  std::filesystem::remove(trace());
+  ASSERT_EQ(::mkfifo(trace().c_str(), 0600), 0);
+  Shown shown;
+  if (shown.terminal() < 0) GTEST_SKIP() << "skipped: no pseudo terminals";
+  Program run({"kv", "trace", trace(), "gpt-oss-20b"}, {}, kProgram, shown.terminal());
+  std::atomic<bool> seen{false};
+  std::thread writer([&] {
+    const base::Fd pipe(::open(trace().c_str(), O_WRONLY | O_CLOEXEC));
+    std::string lines;
+    for (int i = 0; i < 1000; ++i) lines += "{\"timestamp\": 0, \"input_length\": 1}\n";
+    while (!seen) base::writeAll(pipe.get(), lines);
+  });
+  EXPECT_TRUE(shown.waitFor("reading requests: "));
+  seen = true;
+  writer.join();
+}
+
 // The last request is due in an hour, so only the first five can have ended.
 TEST_F(KvTrace, CtrlCAtAnyMemberKeepsTheRequestsThatHaveEnded) {
   write(std::string(kTrace) +
@@ -160,38 +219,53 @@ TEST_F(KvTrace, CtrlCAtAnyMemberKeepsTheRequestsThatHaveEnded) {
   }
 }
 
-TEST_F(KvTrace, TellsWhatIsWrong) {
-  write(std::string(kTrace) + "{\"timestamp\": 50}\n");
-  struct Case {
-    Words words;
-    const char* says;
-  };
-  const Case cases[] = {
-      {{trace(), "Llama-3.1-8B"}, "line 6: input_length is missing"},
-      {{"/nowhere.jsonl", "Llama-3.1-8B"}, "/nowhere.jsonl"},
-  };
+struct Case {
+  Words words;
+  const char* says;
+};
+void expectRefused(std::span<const Case> cases) {
   for (const Case& one : cases) {
     Words words{"kv", "trace"};
     words.insert(words.end(), one.words.begin(), one.words.end());
     Program run(words);
     EXPECT_EQ(run.finish(), 2) << run.out();
-    EXPECT_TRUE(has(run.err(), one.says)) << run.err();
+    EXPECT_TRUE(has(run.err(), one.says)) << one.says << "\n" << run.err();
+    EXPECT_TRUE(has(run.err(), "what to do: ")) << run.err();
   }
+}
+
+TEST_F(KvTrace, TellsWhatIsWrong) {
+  write(std::string(kTrace) + "{\"timestamp\": 50}\n");
+  const Case cases[] = {
+      {{trace(), "Llama-3.1-8B"}, "line 6: input_length is missing"},
+      {{"/nowhere.jsonl", "Llama-3.1-8B"}, "/nowhere.jsonl"},
+  };
+  expectRefused(cases);
   write(kTrace);
   const Case flags[] = {
       {{trace(), "DeepSeek-V4-Pro"}, "has several block tables"},
       {{trace(), "Llama-3.1-8B", "--block", "100"}, "a hash id stands for 512 tokens"},
       {{trace(), "Llama-3.1-8B", "--tokens", "5"}, "it is a flag of `viaduct kv bench`"},
-      {{trace(), "Llama-3.1-8B", "--pool-budget", "1M"}, "a block has 2.0 MiB"},
+      {{trace(), "Llama-3.1-8B", "--pool-budget", "1M"}, "a block has 2 MiB"},
       {{trace(), "Llama-3.1-8B", "--speed", "0"}, "--speed"},
   };
-  for (const Case& one : flags) {
-    Words words{"kv", "trace"};
-    words.insert(words.end(), one.words.begin(), one.words.end());
-    Program run(words);
-    EXPECT_EQ(run.finish(), 2) << run.out();
-    EXPECT_TRUE(has(run.err(), one.says)) << one.says << "\n" << run.err();
-  }
+  expectRefused(flags);
+  write(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n2001-01-01 00:00:00,1,1\n2003-01-01 00:00:00,1,1");
+  const Case table[] = {
+      {{trace(), "Llama-3.1-8B"}, "the replay would last 730 days"},
+      {{trace(), "Llama-3.1-8B", "--speed", "0.0001"}, "and a year is the most"},
+  };
+  expectRefused(table);
+  std::string large = "Timestamp,Request tokens,Response tokens\n";
+  for (int i = 0; i < 200; ++i) large += "1,16777216,1\n";
+  write(large);
+  const Case size[] = {{{trace(), "Llama-3.1-8B"}, "200 requests need 209715400 blocks"},
+                       {{trace(), "Llama-3.1-8B", "--requests", "1"}, "each request is too large"}};
+  expectRefused(size);
+  write("TIMESTAMP;ContextTokens\n");
+  const Case other[] = {{{trace(), "Llama-3.1-8B"}, "line 1: no trace format fits"}};
+  expectRefused(other);
 }
 
 }  // namespace

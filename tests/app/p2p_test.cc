@@ -46,7 +46,7 @@ TEST_F(P2pCommand, TheTwoCommandsWorkAsTheyAreTyped) {
       "--buffer_sizes", "4KB,1MB,1MiB", "--iterations", "10", "--warmup", "2"};
   // Several sizes, one after the other.
   EXPECT_EQ(initiate(sizes), 0) << err_;
-  for (const char* part : {"GB/s", "mean us", " 4KB ", " 1MB ", " 1MiB ", "local/", "proof: "})
+  for (const char* part : {"GB/s", "mean us", " 4 KB ", " 1 MB ", " 1 MiB ", "local/", "proof: "})
     EXPECT_TRUE(has(out_, part)) << part << "\n" << out_;
   EXPECT_EQ(initiate(sizes, {"VIADUCT_BACKENDS=tcp"}), 0) << err_;
   EXPECT_TRUE(has(out_, "tcp/socket")) << out_;

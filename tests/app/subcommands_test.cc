@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "app/program.h"
@@ -56,6 +58,30 @@ TEST(Subcommands, ShowOnlyTheirOwnFlags) {
     EXPECT_GT(shown.size(), 8U) << command.front();
     for (const std::string& flag : flags)
       EXPECT_FALSE(contains(shown, flag)) << command.front() << flag;
+  }
+}
+
+TEST(Subcommands, AdviseOnlyFlagsOfTheirOwn) {
+  const Words quick{"--backend", "local", "--duration", "5ms", "--output", "json"};
+  const std::pair<Words, Words> runs[] = {
+      {{"bench"}, {"--block-sizes", "64M"}},
+      {{"kv", "bench"}, {"Llama-3.1-8B", "--tokens", "256", "--repeat", "1"}},
+      {{"pattern"}, {"sendrecv", "--block-sizes", "64M"}},
+      {{"pipeline"}, {"host,net,host", "--total-buffer-size", "4M", "--repeat", "1"}}};
+  for (const auto& [command, more] : runs) {
+    Words words = command;
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), quick.begin(), quick.end());
+    Program run(words);
+    ASSERT_EQ(run.finish(), 0) << run.err();
+    const auto report = nlohmann::json::parse(run.out());
+    std::string said = report.at("conclusion").dump();
+    for (const auto& row : report.at("rows"))
+      said += row.value("remark", "") + row.value("why", "");
+    const Words own = flagsIn(helpOf(command));
+    const std::regex flag("--[a-z][a-z-]*");
+    for (std::sregex_iterator at(said.begin(), said.end(), flag), end; at != end; ++at)
+      EXPECT_TRUE(contains(own, at->str())) << command.front() << ": " << said;
   }
 }
 

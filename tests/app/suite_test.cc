@@ -67,7 +67,7 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
        "inject, "
        "doorbell, coalescing, combined"},
       {{"--tests", "inject,inject"}, "inject is named twice"},
-      {{"--sizes", "64,64"}, "--sizes: invalid: 64 is named twice"},
+      {{"--sizes", "64,64"}, "--sizes: invalid: 64 B is named twice"},
       {{"--sizes", "0"}, "--sizes: invalid: the size is 0"},
       {{"--rounds", "3"}, "--rounds: invalid: \"3\" is not a whole number from 4"},
       {{"--fresh"}, "--fresh: invalid: --fresh needs"},
@@ -78,7 +78,7 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
       {{"--device_list", "eth0"}, "--device_list: invalid: it is a flag of `viaduct bench`"},
       {{"--iterations", "5"}, "--iterations: invalid: it is a flag of `viaduct bench`"},
       {{"--block", "3K", "--sizes", "64K"},
-       "--block and --sizes: invalid: 64KiB is not a multiple"},
+       "--block and --sizes: invalid: 64 KiB is not a multiple"},
       {{"--also", "VIADUCT_SOCKETS=4"}, "does not begin with a name and a colon"},
       {{"--also", "x: --batch 4"}, "\"--batch\" is not an assignment"},
       {{"--also", "x:"}, "the test sets nothing"},
@@ -89,7 +89,8 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
       {{"--json", "/no/such/folder/s.json"}, "/no/such/folder/s.json"},
       {{"--json", "/dev/null"}, "not a regular file"},
       {{"--json", put("notes", "to do")}, "the file holds no suite rounds"},
-      {{"--json", put("new", "{\"format\": \"viaduct-suite/9\"}")}, "newer viaduct"},
+      {{"--json", put("new", "{\"format\": \"viaduct-suite/9\"}")},
+       "its format is viaduct-suite/9"},
   };
   for (const auto& [more, said] : cases) {
     Program run(withFlags({"suite"}, more));

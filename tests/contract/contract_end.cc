@@ -11,23 +11,17 @@
 namespace viaduct::testing {
 namespace {
 
-// No poll of the fake rails moves anything while this object lives, but for the first poll after
-// allow().
-class OnePollThatMoves {
+// No poll of the fake rails moves anything or gives anything back while this object lives.
+class NoPollThatMoves {
  public:
-  OnePollThatMoves() {
-    fake::interruption.with(
-        [this](auto& one) { one = [this] { return allowed_.exchange(false); }; });
+  NoPollThatMoves() {
+    fake::interruption.with([](auto& one) { one = [] { return false; }; });
   }
-  ~OnePollThatMoves() {
+  ~NoPollThatMoves() {
     fake::interruption.with([](auto& one) { one = nullptr; });
   }
-  OnePollThatMoves(const OnePollThatMoves&) = delete;
-  OnePollThatMoves& operator=(const OnePollThatMoves&) = delete;
-  void allow() { allowed_ = true; }
-
- private:
-  std::atomic<bool> allowed_{false};
+  NoPollThatMoves(const NoPollThatMoves&) = delete;
+  NoPollThatMoves& operator=(const NoPollThatMoves&) = delete;
 };
 
 }  // namespace
@@ -171,13 +165,13 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
   EXPECT_EQ(transfers[0].end().state, TransferState::kRunning);
 }
 
-// An op fails because its pin is withdrawn, while another hangs until the deadline, although it was
-// cancelled. Only the fake backend lets ops hang.
+// A transfer fails because one of its pins is withdrawn, while its ops hang until the deadline,
+// although they were cancelled. Only the fake backend lets ops hang.
 TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   if (backend() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
   fake_ = "rails=1";
   open();
-  constexpr std::uint64_t kBlock = 1 << 20;  // a poll copies one of them
+  constexpr std::uint64_t kBlock = 1 << 20;
   const auto here = allocateAtA(4 * kBlock);
   const auto kept = allocateAtB(2 * kBlock, {.label = "kept"});
   auto gone = allocateAtB(kBlock, {.label = "gone"});
@@ -188,14 +182,13 @@ TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   auto transfer =
       plan(OpKind::kWrite, blocks(*here, kBlock, kBlock + 4096, 3), {*Blocks::of(runs), {}});
   ASSERT_TRUE(transfer) << transfer.error().text();
-  // In the first poll the op into `gone` fails and the next one is copied. The last one hangs.
-  OnePollThatMoves hanging;
+  const NoPollThatMoves hanging;
   ASSERT_TRUE(transfer->post({.deadline = 1s}));
   {
     const Pin dropped = std::move(*gone);
   }
-  hanging.allow();
-  // The ops that do not hang end, then comes the deadline, and then the end of the grace.
+  while (b_at_a_->pins().size() != 1) a_->poll();
+  // The ops have been cancelled. The deadline comes, and then the end of the grace.
   for (const Duration next : {Duration(200ms), Duration(800ms), Duration(base_.grace)}) {
     EXPECT_EQ(transfer->state(), TransferState::kRunning);
     clock_.advance(next);
@@ -246,6 +239,34 @@ TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
       EXPECT_NE(transfer->end().state, TransferState::kRunning);
       EXPECT_TRUE(holds(pin, 77)) << at_target << round;
     }
+}
+
+// The later pin gets the address of the former one and, if none was staged meanwhile, its number.
+TEST_P(BackendContract, ATransferReachesNoLaterPinOfTheSameMemory) {
+  const Segment memory = plainAtB(sized(16 << 20));
+  const auto mine = allocateAtA(memory.bytes);
+  ASSERT_TRUE(mine);
+  for (int round = 0; round < 5; ++round) {
+    const std::string label = "r" + std::to_string(round);
+    auto former = b_->pin(memory, label);
+    ASSERT_TRUE(former) << former.error().text();
+    waitForPin(*b_at_a_, label);
+    auto transfer = plan(OpKind::kWrite, whole(*mine), whole(*former));
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    for (int i = 0; i < round; ++i) transfer->poll();
+    const auto released = former->release();
+    ASSERT_TRUE(released) << released.error().text();
+    fill(*former, 77);
+    const auto later = b_->pin(memory, label + " again");
+    ASSERT_TRUE(later) << later.error().text();
+    if (!onGpus()) {
+      EXPECT_EQ(later->info().slot, former->info().slot);
+    }
+    static_cast<void>(transfer->wait(60s));
+    EXPECT_NE(transfer->end().state, TransferState::kRunning);
+    EXPECT_TRUE(holds(*later, 77)) << round;
+  }
 }
 
 // Another thread posts meanwhile, and may be inside a copy.

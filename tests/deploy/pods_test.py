@@ -108,7 +108,7 @@ def group(objects, make, _):
     waiting[1].kill()
     members = [waiting[0], make(one, 1), waiting[2], make(one, 3)]
     start([members[1], members[3]])
-    expect(members[0].wait_for("64.0 KiB"), "rows after a pod was replaced", *members)
+    expect(members[0].wait_for("64 KiB"), "rows after a pod was replaced", *members)
     members[2].kill()
     codes = [members[index].finish() for index in (0, 1, 3)]
     expect(codes == [3, 3, 3], f"the others end with 3: {codes}", *members)

@@ -45,7 +45,7 @@ cd "$work"
 
 rows() {
   cat "$1"
-  grep -q '^ *64.0 KiB ' "$1"
+  grep -q '^ *64 KiB ' "$1"
 }
 
 with_mpirun() {

@@ -216,6 +216,7 @@ TEST(SwapOnGpu, HasARowForEachDirectionOrderSizeAndWay) {
   ASSERT_EQ(run.finish(), 0) << run.err();
   const Json report = Json::parse(run.out());
   EXPECT_EQ(report.at("end"), "complete");
+  EXPECT_FALSE(has(report.at("conclusion").dump(), "--pipeline-depth")) << "swap has no such flag";
   std::set<std::string> seen;
   for (const Json& row : report.at("rows")) {
     const Json& swap = row.at("swap");
@@ -262,7 +263,7 @@ TEST(SwapOnGpu, SaysThatHostMemoryIsNotPinned) {
 TEST(SwapOnGpu, ErrorsNameTheCause) {
   swapEnds(1, swapping(), {"libno-such.so.1"}, {"VIADUCT_CUDA_LIBRARY=libno-such.so.1"});
   swapEnds(1, swapping({"--batch", "1024", "--block-sizes", "64K"}),
-           {"CUDA_ERROR_OUT_OF_MEMORY", "1024 blocks of 64.0 KiB and their guards need 128.1 MiB",
+           {"CUDA_ERROR_OUT_OF_MEMORY", "1024 blocks of 64 KiB and their guards need 128.1 MiB",
             "use a smaller --batch"},
            withDriver({"FAKE_CUDA_MEMORY=8388608"}));
   // At most 480 calls measure the ceilings.
@@ -280,7 +281,7 @@ TEST(SwapOnGpu, FlagsWithoutAnEffectAreRefused) {
   wrong({"--latency"}, "--latency: invalid: it is a flag of `viaduct bench`");
   wrong({"--output", "csv"}, "none of table, json");
   wrong({"--batch", "2000000"}, "a whole number from 1 to 1048576");
-  wrong({"--block-sizes", "4K,4K"}, "4KiB is named twice");
+  wrong({"--block-sizes", "4K,4K"}, "4 KiB is named twice");
 }
 
 // The command line that clusters run, without etcd and with less memory.

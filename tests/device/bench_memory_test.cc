@@ -67,6 +67,25 @@ TEST_F(ContentsOnGpu, OfADestinationAreCopiedToBeSummedUp) {
   EXPECT_EQ(*contents_.sum(end(), 3, 0), sent);
 }
 
+TEST_F(ContentsOnGpu, AreCopiedAtOnceWhereTheyLieClose) {
+  const auto copies = [before = testing::fakeCudaCount("cuMemcpy")] {
+    return testing::fakeCudaCount("cuMemcpy") - before;
+  };
+  ASSERT_TRUE(contents_.fill(end(), 1, contents_.all(0)));
+  EXPECT_EQ(copies(), 1U) << "four blocks that touch";
+  EXPECT_FALSE(*contents_.verify(end(), 1, contents_.all(0)));
+  EXPECT_EQ(copies(), 2U);
+  forget();
+  const Contents words(Pattern{.seed = spec_.seed, .block_bytes = 8, .blocks = 9});
+  const CellList apart = [&](const CellVisit& visit) {
+    for (const std::size_t at : {0U, 3000U}) visit({.memory = mirror_->bytes().subspan(at, 8)});
+    return Wrong();
+  };
+  EXPECT_TRUE(words.verify(apart, Verified::kFull, mirror_.get()));
+  EXPECT_EQ(copies(), 4U) << "two words that lie far apart";
+  EXPECT_EQ(mirror_->bytes()[1500], std::byte{0});
+}
+
 TEST_F(ContentsOnGpu, FailWithTheDriver) {
   ASSERT_TRUE(contents_.fill(end(), 1, contents_.all(0)));
   testing::fakeCudaFail("cuMemcpy", 1, 700);

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <utility>
 
+#include "base/guarded.h"
 #include "process/words.h"
 #include "support/bytes.h"
 
@@ -23,6 +25,9 @@ constexpr std::size_t kBuffers = 6, kKept = 6;
 // The limit of a wait. A transfer without its own deadline has to end long before, by
 // Settings::deadline and the grace.
 constexpr auto kForEver = 120s;
+
+// The addresses of all memory that this process has had for traffic.
+base::Guarded<std::set<void*>> used_addresses;
 
 // A word of pattern `number`. All words differ, so a shifted, stale or missing one is noticed.
 std::uint64_t wordOf(std::uint64_t number, std::uint64_t at) {
@@ -108,27 +113,32 @@ std::string CheckedTraffic::label(const std::string& what) {
   return fmt::format("{}:{}:{}:{}", what, peer_, instance_, ++labels_);
 }
 
-// Leaves the range mapped without access, so that no address is used twice. Transfers name
-// addresses, and are planned again when pins change. A peer that was stopped could otherwise
-// rightly reach new memory at an old address.
+// Replaces the memory by a range without access, in one step, so that no address is used twice.
+// Transfers name addresses, and are planned again when pins change. A peer that was stopped could
+// otherwise rightly reach new memory at an old address. Memory of Agent::allocate would leave its
+// range to the next mapping of any thread.
 CheckedTraffic::Memory::~Memory() {
-  const std::span<std::byte> gone = pin ? pin->bytes() : std::span(own);
   pin.reset();
-  static_cast<void>(::mmap(
-      gone.data(), gone.size(), PROT_NONE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (own.empty() ? MAP_FIXED_NOREPLACE : MAP_FIXED),
-      -1, 0));
+  if (own.empty()) return;
+  static_cast<void>(::mmap(own.data(), own.size(), PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
 std::unique_ptr<CheckedTraffic::Memory> CheckedTraffic::memory(const std::string& label) {
   auto out = std::make_unique<Memory>();
-  if (heap_) {
-    void* const own =
-        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (own != MAP_FAILED) out->own = {static_cast<std::byte*>(own), kBytes};
+  Segment segment;
+  if (!heap_) {
+    out->file = *base::SharedMemory::allocate(kBytes);
+    segment = out->file.segment();
   }
-  auto pin = heap_ ? agent_.pin(Segment::host(out->own.data(), kBytes), label)
-                   : agent_.allocate(kBytes, {.label = label});
+  void* const own = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                           heap_ ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, segment.fd, 0);
+  if (own != MAP_FAILED) out->own = {static_cast<std::byte*>(own), kBytes};
+  if (!used_addresses.with([&](auto& used) { return used.insert(own).second; }))
+    violated_("an address is used twice, so transfers may reach new memory");
+  segment.address = reinterpret_cast<std::uintptr_t>(out->own.data());
+  segment.bytes = kBytes;
+  auto pin = agent_.pin(segment, label);
   if (pin)
     out->pin.emplace(*std::move(pin));
   else
@@ -209,8 +219,7 @@ void CheckedTraffic::writeAndReadBack(const Peer& peer) {
   };
   fill(of(from), number);
   const std::uint64_t first = peer.epoch();
-  const bool wrote =
-      move(OpKind::kWrite, peer, from, part, *shelf, {.remote_offset = part.offset});
+  const bool wrote = move(OpKind::kWrite, peer, from, part, *shelf, {.remote_offset = part.offset});
   const std::uint64_t second = peer.epoch();
   if (wrote && move(OpKind::kRead, peer, back, part, *shelf, {.remote_offset = part.offset})) {
     if (const auto at = wrongAt(of(back), number))

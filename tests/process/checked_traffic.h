@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/shared_memory.h"
 
 namespace viaduct::testing {
 
@@ -35,7 +36,7 @@ inline constexpr auto kStormGrace = std::chrono::milliseconds(100);
 class CheckedTraffic {
  public:
   using Violated = std::function<void(const std::string&)>;
-  // `heap`: uses private memory of the process instead of Agent::allocate.
+  // `heap`: uses private memory of the process instead of files that peers may map.
   CheckedTraffic(Agent& agent, std::string peer, bool heap, std::uint64_t seed, Violated violated);
   CheckedTraffic(const CheckedTraffic&) = delete;
   CheckedTraffic& operator=(const CheckedTraffic&) = delete;
@@ -55,7 +56,8 @@ class CheckedTraffic {
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     ~Memory();
-    std::span<std::byte> own = {};  // private memory, not the agent's
+    base::SharedMemory file = {};  // empty: private memory
+    std::span<std::byte> own = {};
     std::optional<Pin> pin = {};
     std::byte mark = {};
     std::span<std::byte> bytes() const { return pin->bytes(); }

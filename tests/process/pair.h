@@ -22,7 +22,7 @@ namespace viaduct::testing {
 struct DataPath {
   const char* name;
   const char* backend;
-  bool heap;                  // both use private memory, not Agent::allocate
+  bool heap;                  // both use private memory, which no peer can map
   const char* provider = "";  // of libfabric; empty: the backend's choice
   friend void PrintTo(const DataPath& path, std::ostream* out) { *out << path.name; }
 };

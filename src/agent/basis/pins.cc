@@ -174,7 +174,7 @@ Status PinTable::remove(std::uint32_t slot) {
 }
 
 PinMessage PinTable::message(const PinEntry& entry) const {
-  PinMessage message{.info = entry.info};
+  PinMessage message{.info = entry.info, .generation = entry.generation};
   for (std::size_t i = 0; i < entry.keys.size(); ++i)
     if (const auto& key = entry.keys[i])
       message.keys.push_back({std::string(backends_[i]->can().name), *key});

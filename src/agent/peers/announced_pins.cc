@@ -19,7 +19,10 @@ Status AnnouncedPins::add(const PinMessage& message) {
   drop(slot);
   if (!bytes_.take(cost))
     return bytes_.refusal("pin", cost, "one peer's registrations", "all peers'");
-  pins_[slot] = {.info = message.info, .generation = ++last_generation_, .cost = cost};
+  pins_[slot] = {.info = message.info,
+                 .generation = ++last_generation_,
+                 .owners_generation = message.generation,
+                 .cost = cost};
   return Ok{};
 }
 

@@ -20,7 +20,8 @@ class AnnouncedPins {
  public:
   struct AnnouncedPin {
     PinInfo info = {};
-    std::uint64_t generation = 0;
+    std::uint64_t generation = 0;  // counted here, because a peer could repeat its own numbers
+    std::uint64_t owners_generation = 0;
     std::size_t cost = 0;
   };
 

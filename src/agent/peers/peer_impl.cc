@@ -251,6 +251,7 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
   const Still still(basis_.rails());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.drop(message->slot);
+  peers_.transfers().failUsing(*this, message->slot);
   changed();
 }
 

@@ -4,6 +4,8 @@
 
 #include <viaduct/result.h>
 
+#include <cstdint>
+
 namespace viaduct::agent {
 
 class HeldLease;
@@ -19,6 +21,9 @@ class Transfers {
   virtual void endReaching(const PeerImpl* peer, const Error& why) = 0;
   // Aborts the running ones under this lease.
   virtual void abortUnder(const HeldLease& lease, const Error& why) = 0;
+  // Fails the running ones that use this pin of the peer, which has withdrawn it. A later pin may
+  // get its number and its address, and none of their ops may reach that one.
+  virtual void failUsing(const PeerImpl& peer, std::uint32_t remote_slot) = 0;
   // Fails the running ones of this peer, whose links are closed already.
   virtual void failTransfersOf(const PeerImpl& peer, const Error& why) = 0;
 };

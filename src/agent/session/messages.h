@@ -50,13 +50,14 @@ inline constexpr std::size_t kMaxPinsBytesOfAll = std::size_t{1} << 30U;
 struct PinMessage {
   static constexpr std::string_view kName = "pin";
   PinInfo info = {};
+  std::uint64_t generation = 0;        // no other pin of the agent has it
   std::vector<BackendBlob> keys = {};  // from Backend::pin()
   // About the memory that a peer needs for this pin in all its tables.
   std::size_t cost() const;
   friend bool operator==(const PinMessage&, const PinMessage&) = default;
 };
 auto fields(base::Is<PinMessage> auto& m) {
-  return base::list(m.info, base::atMost(kMaxBackends, m.keys));
+  return base::list(m.info, m.generation, base::atMost(kMaxBackends, m.keys));
 }
 
 // A pin is gone.

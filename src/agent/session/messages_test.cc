@@ -37,6 +37,7 @@ PinMessage fullPin() {
                    .bytes = 1U << 30U,
                    .slot = 12,
                    .access = MemoryAccess::kReadOnly},
+          .generation = 7,
           .keys = {{"local", blob(40)}, {"tcp", blob(8)}}};
 }
 

@@ -123,6 +123,21 @@ void Posting::railLost(Bundle& bundle, std::uint32_t number, const Error& why) {
             use->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
 }
 
+bool Posting::usesRemote(std::uint32_t remote_slot) const {
+  return std::ranges::any_of(bundles_, [&](const Bundle& bundle) {
+    return std::ranges::any_of(bundle.ops(),
+                               [&](const core::Op& op) { return op.remote_pin == remote_slot; });
+  });
+}
+
+void Posting::fail(Error why) {
+  if (!running() || stopping_ || allDone()) return;
+  error_ = std::move(why);
+  countErrorWithoutRail();
+  stopPosting();
+  endIfOver();
+}
+
 void Posting::abort(Error why) {
   if (!running() || forced_) return;
   if (!stopping_) {

@@ -41,12 +41,16 @@ class Posting : public core::Sink {
 
   // Offers the slices that no rail has.
   void offer();
-  void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
+  // Stops posting and cancels the slices. Ends with `why` when rails have given all ops back,
+  // unless all are moved already.
+  void fail(Error why);
+  void abort(Error why);  // the same, and ends the peer's session if that lasts too long
   // Adds its slices that rails have to the rails' queues, by RailCounts::number.
   void addTo(std::span<std::array<RailQueue, kPriorities>> queues, Clock::time_point now) const;
   virtual void overdue();
   virtual void peerLost(const Error& why) { abort(why); }
   virtual bool uses(std::uint32_t /*local_slot*/) const { return false; }
+  virtual bool usesRemote(std::uint32_t remote_slot) const;
   virtual bool isUnder(const HeldLease& /*lease*/) const { return false; }
 
   // The link in the agent's list of running postings.

@@ -103,6 +103,13 @@ class Host final : public move::StagingHost {
     const bool live = basis_.pins().generation(slot) != 0;
     return live && basis_.pins()[slot].isShared() ? &basis_.pins()[slot].info : nullptr;
   }
+  std::uint64_t ownGeneration(std::uint32_t slot) const override {
+    return basis_.pins().generation(slot);
+  }
+  std::uint64_t peerGeneration(std::uint32_t slot) const override {
+    const auto found = peer_.pins().all().find(slot);
+    return found == peer_.pins().all().end() ? 0 : found->second.owners_generation;
+  }
   Result<std::optional<move::StagingRing>> ring(bool lent,
                                                 std::optional<std::uint32_t> gpu) override {
     const auto audience =

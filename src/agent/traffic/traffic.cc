@@ -61,6 +61,17 @@ void Traffic::abortUnder(const HeldLease& lease, const Error& why) {
   });
 }
 
+void Traffic::failUsing(const PeerImpl& peer, std::uint32_t remote_slot) {
+  basis_.rails().deliverEnded();  // a transfer whose bytes are all there does not fail
+  running_.forEach([&](Posting& posting) {
+    if (&posting.peer() == &peer && posting.usesRemote(remote_slot))
+      posting.fail({.code = Code::kDenied,
+                    .operation = "transfer",
+                    .detail = "the peer released the memory during the transfer",
+                    .peer = peer.name()});
+  });
+}
+
 void Traffic::failTransfersOf(const PeerImpl& peer, const Error& why) {
   running_.forEach([&](Posting& posting) {
     if (&posting.peer() == &peer) posting.peerLost(why);

@@ -44,6 +44,7 @@ class Traffic final : public Transfers {
   void goOnReaching() override;
   void endReaching(const PeerImpl* peer, const Error& why) override;
   void abortUnder(const HeldLease& lease, const Error& why) override;
+  void failUsing(const PeerImpl& peer, std::uint32_t remote_slot) override;
   void failTransfersOf(const PeerImpl& peer, const Error& why) override;
 
  private:

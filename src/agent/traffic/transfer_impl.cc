@@ -33,6 +33,10 @@ auto usedPins(std::span<const core::PinSpan> spans, std::uint32_t core::PinSpan:
   return used;
 }
 
+bool has(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, std::uint32_t slot) {
+  return std::ranges::any_of(used, [&](const auto& pin) { return pin.first == slot; });
+}
+
 template <class F>
 bool allLive(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, F generation) {
   return std::all_of(used.begin(), used.end(),
@@ -349,9 +353,10 @@ void TransferImpl::over() {
   finish(outcome());
 }
 
-bool TransferImpl::uses(std::uint32_t local_slot) const {
-  return std::any_of(local_used_.begin(), local_used_.end(),
-                     [&](const auto& pin) { return pin.first == local_slot; });
+bool TransferImpl::uses(std::uint32_t local_slot) const { return has(local_used_, local_slot); }
+
+bool TransferImpl::usesRemote(std::uint32_t remote_slot) const {
+  return has(remote_used_, remote_slot);
 }
 
 Status TransferImpl::mayCheck(const PostOptions& options) const {

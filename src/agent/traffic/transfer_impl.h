@@ -56,6 +56,7 @@ class alignas(64) TransferImpl final : public Posting,
 
   // The agent calls the functions below.
   bool uses(std::uint32_t local_slot) const override;
+  bool usesRemote(std::uint32_t remote_slot) const override;
   bool isUnder(const HeldLease& lease) const override { return lease_.get() == &lease; }
   void overdue() override;
   void peerLost(const Error& why) override {

@@ -86,7 +86,7 @@ StepResult populateResident(std::span<std::byte> step) {
 bool mayPopulate(std::uint64_t bytes, std::uint64_t free) {
   if (bytes <= free / kShareOfFree) return true;
   base::log(base::LogLevel::kDebug, "local: memory is not populated: only {} is free",
-            base::showSize(free));
+            base::roundedSize(free));
   return false;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <viaduct/result.h>
+#include <viaduct/statistics.h>
 
 #include <chrono>
 #include <cstddef>
@@ -25,6 +26,9 @@ bool wakeFor(int fd, std::size_t bytes);
 
 // The peer's address; without a family if the socket was reset.
 base::SocketAddress remoteAddress(int fd);
+
+// Adds the kernel's figures of a socket to those of its rail.
+void add(SocketStatistics& rail, int fd);
 
 // Closes the socket with a reset. The kernels of both ends discard queued bytes.
 void reset(base::Fd& fd);

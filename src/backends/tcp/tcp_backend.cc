@@ -88,6 +88,12 @@ const core::Capabilities& TcpBackend::can() const {
   return facts;
 }
 
+std::vector<SocketStatistics> TcpBackend::sockets() const {
+  std::vector<SocketStatistics> out(rails_.size());
+  for (const TcpLink* link : links_) link->addTo(out);
+  return out;
+}
+
 core::Bytes TcpBackend::address() const { return encodeAddresses(acceptor_.addresses()); }
 
 std::unique_ptr<core::Link> TcpBackend::link(core::LinkSeed seed, core::LinkHost& host) {

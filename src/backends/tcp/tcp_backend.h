@@ -23,6 +23,7 @@ class TcpBackend final : public core::Backend {
 
   const core::Capabilities& can() const override;
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
+  std::vector<SocketStatistics> sockets() const override;
   core::Bytes address() const override;
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
   Result<core::Bytes> pinFor(const core::Audience& audience, std::uint32_t slot,

@@ -188,6 +188,12 @@ void TcpLink::receive(std::span<const std::byte> message, std::vector<core::Fd>)
     peerShut(*lost, ShutReason::kBroken, why);
 }
 
+void TcpLink::addTo(std::span<SocketStatistics> rails) const {
+  for (const auto& channel : channels())
+    if (DataSocket* const socket = of(channel).socket())
+      tcp::add(rails[channel->rail()], socket->fd());
+}
+
 std::vector<base::SocketAddress> TcpLink::peers() const {
   std::vector<base::SocketAddress> out;
   for (const auto& channel : channels())

@@ -42,6 +42,8 @@ class TcpLink final : public move::ChannelLink {
   // runs one of the link's rails.
   bool wantsWatch();
   void dropSlot(std::uint32_t slot);
+  // Adds the figures of its open sockets to those of their rails.
+  void addTo(std::span<SocketStatistics> rails) const;
   // The peer's addresses of all open sockets.
   std::vector<base::SocketAddress> peers() const;
 

@@ -135,8 +135,9 @@ Json causeJson(const JudgedCause& judged_cause, const NodeRelation& relation) {
 }  // namespace
 
 std::string explanationText(const LogSummary& summary, const NodeRelation& relation) {
-  const std::string size = fmt::format(
-      "{} line{}, {}", summary.lines, summary.lines == 1 ? "" : "s", base::showSize(summary.bytes));
+  const std::string size =
+      fmt::format("{} line{}, {}", summary.lines, summary.lines == 1 ? "" : "s",
+                  base::roundedSize(summary.bytes));
   if (summary.bytes == 0) return "The log is empty.\n";
   if (summary.findings.empty())
     return size + ": no known text. docs/explain.md lists the known texts.\n";

@@ -33,7 +33,12 @@ class Composer {
         streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
         facts_{.backend = workload.backend,
                .require = spec.require,
-               .transfer_bytes = smallestTransfer()},
+               .transfer_bytes = smallestTransfer(),
+               .block = workload.block_bytes,
+               .pages = spec.huge_pages                        ? causes::Pages::kHuge
+                        : spec.memory == MemoryChoice::kMalloc ? causes::Pages::kOrdinary
+                                                               : causes::Pages::kShared,
+               .flags = spec.flags},
         row_{.backend = workload.backend,
              .op = workload.op,
              .scheme = schemeName(spec.layout.scheme),
@@ -419,6 +424,8 @@ class Composer {
     row_.copied_by = proof::copiedBy(row_.path);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
+    for (const causes::Cause& one : judgement.causes)
+      row_.causes.push_back({std::string(one.name), one.what, one.remedy});
     for (const std::string& words : {stagingWords(), backgroundWords(), freshWords(),
                                      interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;

@@ -9,6 +9,7 @@
 #include "measure/proof/account.h"
 #include "measure/proof/ceilings.h"
 #include "measure/proof/prove.h"
+#include "measure/proof/scene.h"
 #include "measure/workload/workload.h"
 
 namespace viaduct::measure::proof {
@@ -25,6 +26,7 @@ struct Case {
   const Account& account;
   const Proof& proof;
   const Limits& limits;
+  const std::vector<causes::Cause>& causes;
 };
 
 double percentOf(const Case& c) {
@@ -182,45 +184,48 @@ Sentence verdictOf(const Case& c) {
   return {Verdict::kOk, ""};
 }
 
-// True if other programs used much CPU, and little was idle for the benchmark.
-bool crowded(const RowFacts& facts) {
-  constexpr double kMuch = 0.2, kIdle = 0.1;
-  return facts.cores > 0 && facts.cores_others >= kMuch * facts.cores &&
-         facts.cores_busy + facts.cores_others >= (1 - kIdle) * facts.cores;
-}
-
-std::string crowd(const RowFacts& facts) {
-  return fmt::format(
-      "other processes kept {:.1f} of {:.0f} cores busy: measure again on an idle host",
-      facts.cores_others, facts.cores);
-}
-
 // From this part of the requested rate on, the rate counts as kept: Poisson arrivals of a short row
 // vary.
 constexpr double kRateKept = 0.9;
+// From this part of its ceiling on, a row is at the ceiling.
+constexpr double kAtCeiling = 0.9;
+
+// False if the row could not be faster: it is at its ceiling, or has the requested rate.
+bool isSlow(const RowFacts& facts, const Limits& limits) {
+  if (facts.failure || facts.gb_per_s <= 0 || facts.rate_kept >= kRateKept) return false;
+  return !limits.binding || facts.gb_per_s < kAtCeiling * limits.binding->gb_per_s ||
+         (isMeasured(limits.binding->what) && facts.gb_per_s > limits.binding->gb_per_s);
+}
 
 std::string lookAt(const Case& c) {
   const bool outran = outranMeasured(c);
   const auto& streams = c.account.streams();
   if (c.limits.binding && c.limits.binding->what == Binding::kMemory &&
       std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.stored; }))
-    return "the page cache carried the bytes: to measure the device, use --storage-enable-direct "
-           "on a file system with O_DIRECT";
-  if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
+    return "the page cache carried the bytes: to measure the device, use " +
+           joined(
+               {{"--storage-enable-direct on a file system with O_DIRECT", "storage_enable_direct"},
+                {"more bytes than the memory of the host"}},
+               c.facts.flags);
+  if (!outran && percentOf(c) >= kAtCeiling * 100) return "at the ceiling: nothing left to gain";
   if (c.facts.rate_kept >= kRateKept) return "the requested rate was kept: look at the latencies";
-  if (crowded(c.facts)) return crowd(c.facts);
+  if (!c.causes.empty()) return causes::textOf(c.causes);
   if (outran) return "measure again on an idle host to find the ceiling";
   const bool small = c.facts.transfer_bytes != 0 && c.facts.transfer_bytes < (1U << 20U);
   if (small) return "limited by per-transfer overhead: try larger batches or blocks";
   if (c.limits.binding && c.limits.binding->what == Binding::kLoopback)
     return "limited by the CPU cost of the kernel's TCP: try the local backend";
   if (c.limits.binding && c.limits.binding->what == Binding::kMemory)
-    return "below the memory ceiling: try more --num-threads, --use-hugepages, or pinning to one "
-           "NUMA node";
+    return "below the memory ceiling: try " + joined({{"more --num-threads", "num_threads"},
+                                                      {"--use-hugepages", "use_hugepages"},
+                                                      {"pinning to one NUMA node"}},
+                                                     c.facts.flags);
+  const Hint deeper{"a larger --pipeline-depth", "pipeline_depth"};
   if (c.limits.binding && c.limits.binding->what == Binding::kGpu)
-    return "below the GPU's ceiling: try larger blocks or batches, or a larger --pipeline-depth";
-  return "below the link ceiling: try a larger --pipeline-depth, more VIADUCT_SOCKETS or rails, or "
-         "an idle CPU";
+    return "below the GPU's ceiling: try " +
+           joined({{"larger blocks or batches"}, deeper}, c.facts.flags);
+  return "below the link ceiling: try " +
+         joined({deeper, {"more VIADUCT_SOCKETS or rails"}, {"an idle CPU"}}, c.facts.flags);
 }
 
 // The remark is needed because the rate of one stream is the median of its parts.
@@ -242,7 +247,7 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
   if (!c.limits.binding) {
     out += fmt::format(", with no known ceiling{}{}", c.limits.unknown.empty() ? "" : ": ",
                        c.limits.unknown);
-    return crowded(c.facts) ? out + "; " + crowd(c.facts) : out;
+    return c.causes.empty() ? out : out + "; " + causes::textOf(c.causes);
   }
   const Limit& binding = *c.limits.binding;
   const std::string ceiling = fmt::format("{}: {:.4g} GB/s", binding.name, binding.gb_per_s);
@@ -270,7 +275,10 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   Proof proof = prove(account, facts.transfer_bytes);
   const std::uint64_t set = facts.working_set != 0 ? facts.working_set : facts.transfer_bytes;
   const Limits limits = limitsOf(account, set, link_rates);
-  const Case all{facts, account, proof, limits};
+  const std::vector<causes::Cause> found = isSlow(facts, limits)
+                                               ? causes::causesOf(sceneOf(account, facts, limits))
+                                               : std::vector<causes::Cause>{};
+  const Case all{facts, account, proof, limits, found};
   Sentence sentence = verdictOf(all);
   Judgement out{.verdict = sentence.verdict, .conclusion = conclusionOf(all, sentence)};
   if (limits.binding && (sentence.verdict == Verdict::kInvalid || !outranMeasured(all)))
@@ -278,6 +286,7 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   out.ceiling_unknown = limits.unknown;
   out.why = std::move(sentence.why);
   out.remark = remarkOf(facts);
+  out.causes = found;
   out.path = std::move(proof.path);
   out.proof = std::move(proof.text);
   return out;

@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "causes/causes.h"
 #include "measure/proof/clock_watch.h"
 #include "measure/proof/observation.h"
 #include "measure/result/row.h"
+#include "measure/workload/hints.h"
 #include "measure/workload/link_rate.h"
 
 namespace viaduct::measure::proof {
@@ -39,9 +41,12 @@ struct RowFacts {
   double rate_kept = 0;              // open loop: the reached part of the requested rate
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
+  std::uint64_t block = 0;           // the least bytes that lie together in memory
+  causes::Pages pages = causes::Pages::kHuge;  // of the members' host memory
   Verified verified = Verified::kOff;
   std::optional<std::string> mismatch = {};  // the first wrong bytes and their place
   std::optional<Error> failure = {};         // why the row could not be measured
+  FlagNames flags = {};                      // that the conclusion may advise
 };
 
 // Returns the number of busy cores: `cpu` seconds of CPU over a row of `row` seconds. The counts
@@ -55,9 +60,10 @@ struct Judgement {
   std::optional<Ceiling> ceiling = {};  // none: unknown, or the row outran the measured rate
   std::string ceiling_unknown = {};     // a limit that is not known, and why
   Verdict verdict = Verdict::kUnproven;
-  std::string why = {};         // the reason, unless the verdict is ok
-  std::string remark = {};      // other facts that explain the figures
-  std::string conclusion = {};  // the limit, the distance from the ceiling, and a hint
+  std::string why = {};     // the reason, unless the verdict is ok
+  std::string remark = {};  // other facts that explain the figures
+  std::vector<causes::Cause> causes = {};
+  std::string conclusion = {};  // the limit, the distance from the ceiling, and causes or a hint
 };
 
 // `seen` has one observation of each member, by rank. `link_rates` override the rates that devices

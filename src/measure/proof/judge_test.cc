@@ -507,6 +507,35 @@ TEST(Noise, OtherProgramsAreNamedIfNoCeilingIsKnown) {
   EXPECT_TRUE(has(row.conclusion, "other processes kept 1.5 of 2 cores busy")) << row.conclusion;
 }
 
+// A row of one second that sent 80 MB over an interface that is limited to 100 MB/s.
+std::vector<Observation> shapedRow() {
+  Observation a = Seen("a")
+                      .ethernet("eth0", 0, 80'000'000, 0)
+                      .claims(1, {{"tcp", "socket", "eth0", 80'000'000, 1}});
+  a.after.links = {{.name = "eth0", .shaper = "tbf", .shaped_bytes_per_s = 100'000'000}};
+  a.after.causes_at_ns = kGB;
+  return {a, Seen("b").ethernet("eth0", 0, 0, 80'000'000)};
+}
+
+TEST(Causes, ASlowRowNamesItsCauseInThePlaceOfAHint) {
+  const auto row = judged(shapedRow(), 0.08);
+  ASSERT_EQ(row.causes.size(), 1U) << row.conclusion;
+  EXPECT_EQ(row.causes[0].name, "shaped-interface");
+  EXPECT_TRUE(has(row.conclusion,
+                  "interface eth0 of rank 0 is limited to 800 Mbit/s by its "
+                  "queueing discipline tbf, and sent 640 Mbit/s: raise the rate"))
+      << row.conclusion;
+  const auto known = judged(shapedRow(), 0.08, "", {{"eth0", kGbit}});
+  EXPECT_TRUE(has(known.conclusion, "is limited to")) << known.conclusion;
+  EXPECT_FALSE(has(known.conclusion, "try a larger")) << known.conclusion;
+}
+
+TEST(Causes, ARowAtItsCeilingOrAtItsRequestedRateNamesNone) {
+  EXPECT_TRUE(judged(shapedRow(), 0.08, "", {{"eth0", 85'000'000}}).causes.empty());
+  EXPECT_TRUE(judge(shapedRow(), {.gb_per_s = 0.08, .rate_kept = 1, .transfer_bytes = kLarge}, {})
+                  .causes.empty());
+}
+
 TEST(Required, AProvenPathMayBeRequired) {
   const auto silent = [](const std::string& require) {
     return judge({}, {.require = require, .gb_per_s = 1}, {});
@@ -697,6 +726,27 @@ TEST(StoredFiles, InThePageCacheAreCopiesInMemory) {
   ASSERT_TRUE(row.ceiling);
   EXPECT_TRUE(has(row.ceiling->name, "memory copy")) << row.ceiling->name;
   EXPECT_TRUE(has(row.conclusion, "the page cache carried the bytes")) << row.conclusion;
+}
+
+TEST(Hints, NameOnlyFlagsOfTheCommand) {
+  const auto conclusionOf = [](const Observation& here, const Observation& there,
+                               const FlagNames& flags) {
+    return judge(std::vector{here, there},
+                 {.gb_per_s = 0.5, .transfer_bytes = 1 << 20, .flags = flags}, {})
+        .conclusion;
+  };
+  const Observation cuda =
+      Seen("a").memory(20).gpu(0, "x").gpuRate("x", "", 50).claims(1, direct(kGB));
+  const Observation link =
+      host().ethernet("eth0", 100 * kGbit, kGB, 0).stored({{"object", "s3", "object0", kGB, 9}});
+  const Observation cached =
+      host().disk(0, 0).stored({{"file", "uring buffered", "files", kGB, 9}});
+  for (const Observation& seen : {cuda, link, cached}) {
+    const std::string plain = conclusionOf(seen, Seen("a").memory(20), {});
+    EXPECT_FALSE(has(plain, "--")) << plain;
+  }
+  const std::string deeper = conclusionOf(cuda, Seen("a").memory(20), {"pipeline_depth"});
+  EXPECT_TRUE(has(deeper, "try larger blocks or batches or a larger --pipeline-depth")) << deeper;
 }
 
 TEST(StoredObjects, PassALocalOrADistantStore) {

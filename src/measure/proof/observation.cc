@@ -9,8 +9,24 @@ auto fields(base::Is<PathShare> auto& s) {
                   s.by_kernel);
 }
 
+auto fields(base::Is<SocketStatistics> auto& s) {
+  return std::tie(s.sockets, s.sent_bytes, s.received_bytes, s.sent_segments, s.repeated_segments,
+                  s.busy, s.send_limited, s.window_limited, s.round_trip, s.segment_bytes,
+                  s.path_mtu);
+}
+
 namespace host {
 
+auto fields(base::Is<LinkFacts> auto& l) {
+  return std::tie(l.name, l.mtu, l.dropped, l.shaper, l.shaped_bytes_per_s);
+}
+auto fields(base::Is<ProcessLimits> auto& p) {
+  return std::tie(p.processors, p.allowed, p.quota, p.send_buffer, p.receive_buffer, p.huge_pages,
+                  p.huge_shared_pages, p.tracer);
+}
+auto fields(base::Is<ProcessTimes> auto& t) {
+  return std::tie(t.ran, t.waited, t.throttled, t.busy);
+}
 auto fields(base::Is<Device> auto& d) {
   return std::tie(d.name, d.kind, d.addresses, d.link_bytes_per_s, d.pcie_bytes_per_s, d.pcie,
                   d.numa, d.lower);
@@ -27,17 +43,20 @@ auto fields(base::Is<HostPlace> auto& p) {
   return std::tie(p.hostname, p.boot_id, p.network, p.process, p.devices, p.rails, p.memory.threads,
                   p.memory.one_thread_gb_per_s, p.memory.all_threads, p.gpus, p.gpu_rates);
 }
-auto fields(base::Is<Reading> auto& r) { return std::tie(r.at_ns, r.counters, r.disk); }
+auto fields(base::Is<RailSockets> auto& r) { return std::tie(r.rail, r.figures); }
+auto fields(base::Is<Reading> auto& r) {
+  return std::tie(r.at_ns, r.counters, r.disk, r.causes_at_ns, r.links, r.rails, r.times);
+}
 auto fields(base::Is<Claim> auto& c) {
   return std::tie(c.peer, c.op, c.path.shares, c.stored, c.device, c.far_device);
 }
 auto fields(base::Is<Observation> auto& o) {
-  return std::tie(o.place, o.quiet, o.before, o.after, o.claims);
+  return std::tie(o.place, o.quiet, o.before, o.after, o.limits, o.claims);
 }
 
 namespace {
 
-constexpr std::uint8_t kProofVersion = 1;
+constexpr std::uint8_t kProofVersion = 2;
 
 bool makesSense(const Observation& o) {
   for (const host::Device& d : o.place.devices)
@@ -47,6 +66,7 @@ bool makesSense(const Observation& o) {
   for (const Reading* r : {&o.quiet, &o.before, &o.after})
     for (const host::Counter& c : r->counters)
       if (c.unit != 1 && c.unit != 4) return false;
+  if (o.before.causes_at_ns > o.after.causes_at_ns) return false;
   return o.quiet.at_ns <= o.before.at_ns && o.before.at_ns <= o.after.at_ns;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <viaduct/path.h>
+#include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 #include "base/process_id.h"
 #include "host/counters.h"
 #include "host/devices.h"
+#include "host/link_facts.h"
+#include "host/process_limits.h"
 
 namespace viaduct::measure::proof {
 
@@ -75,10 +78,22 @@ struct HostPlace {
   friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
 
+// The figures of the sockets of one rail of the member's agent.
+struct RailSockets {
+  std::string rail = {};
+  SocketStatistics figures = {};
+  friend bool operator==(const RailSockets&, const RailSockets&) = default;
+};
+
 struct Reading {
   std::uint64_t at_ns = 0;
   std::vector<host::Counter> counters = {};
   std::optional<host::DiskBytes> disk = {};  // of the member's process
+  // These figures explain a slow row and prove nothing. Reading::quiet has none.
+  std::uint64_t causes_at_ns = 0;  // when they were read
+  std::vector<host::LinkFacts> links = {};
+  std::vector<RailSockets> rails = {};
+  host::ProcessTimes times = {};
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
@@ -86,6 +101,7 @@ struct Observation {
   HostPlace place = {};
   // From `quiet` to `before` the benchmark moves nothing, so the counted bytes are others' traffic.
   Reading quiet = {}, before = {}, after = {};
+  host::ProcessLimits limits = {};  // before the row
   std::vector<Claim> claims = {};
   friend bool operator==(const Observation&, const Observation&) = default;
 };

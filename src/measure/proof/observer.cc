@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/process_id.h"
+#include "causes/causes.h"
 #include "host/facts.h"
 #include "measure/proof/account.h"
 #include "measure/proof/memory_rate.h"
@@ -54,16 +55,40 @@ bool carriedWhatIsClaimed(const Observation& seen) {
   return std::max(sent, received) >= said;
 }
 
+// Calls `each` for the entries of one name in the three lists.
+template <class List, class Name, class Each>
+void matched(List& earlier, const List& left, const List& back, Name name, Each each) {
+  for (auto& one : earlier)
+    for (const auto& then : left)
+      for (const auto& now : back)
+        if (one.*name == then.*name && one.*name == now.*name) each(one, then, now);
+}
+
+void moveCausesOn(Reading& earlier, const Reading& left, const Reading& back) {
+  earlier.causes_at_ns += back.causes_at_ns - left.causes_at_ns;
+  matched(earlier.links, left.links, back.links, &host::LinkFacts::name,
+          [](auto& one, const auto& then, const auto& now) {
+            one.dropped += now.dropped - then.dropped;
+          });
+  matched(earlier.rails, left.rails, back.rails, &RailSockets::rail,
+          [](auto& one, const auto& then, const auto& now) {
+            causes::add(one.figures, causes::between(then.figures, now.figures));
+          });
+  earlier.times.ran += back.times.ran - left.times.ran;
+  earlier.times.waited += back.times.waited - left.times.waited;
+  earlier.times.throttled += back.times.throttled - left.times.throttled;
+  earlier.times.busy += back.times.busy - left.times.busy;
+}
+
 // Adds what was counted from `left` to `back` to an earlier reading, so that it does not count.
 void moveOn(Reading& earlier, const Reading& left, const Reading& back) {
   earlier.at_ns += back.at_ns - left.at_ns;
-  for (host::Counter& one : earlier.counters)
-    for (const host::Counter& then : left.counters)
-      for (const host::Counter& now : back.counters) {
-        if (one.device != then.device || one.device != now.device) continue;
-        one.sent += now.sent - then.sent;
-        one.received += now.received - then.received;
-      }
+  matched(earlier.counters, left.counters, back.counters, &host::Counter::device,
+          [](auto& one, const auto& then, const auto& now) {
+            one.sent += now.sent - then.sent;
+            one.received += now.received - then.received;
+          });
+  moveCausesOn(earlier, left, back);
   if (!earlier.disk || !left.disk || !back.disk) return;
   earlier.disk->read += back.disk->read - left.disk->read;
   earlier.disk->written += back.disk->written - left.disk->written;
@@ -71,7 +96,8 @@ void moveOn(Reading& earlier, const Reading& left, const Reading& back) {
 
 }  // namespace
 
-Observer::Observer(std::vector<std::string> rails, std::string root) : root_(std::move(root)) {
+Observer::Observer(std::vector<std::string> rails, std::string root, RailStatisticsOf statistics)
+    : root_(std::move(root)), statistics_(std::move(statistics)) {
   const host::Tree tree(root_);
   place_ = {.hostname = host::hostName(),
             .boot_id = host::bootId(tree),
@@ -94,16 +120,34 @@ Reading Observer::read() const {
   return {.at_ns = now(), .counters = host::readCounters(tree), .disk = host::ownDiskBytes(tree)};
 }
 
+void Observer::readCauses(Reading& into) const {
+  into.causes_at_ns = now();
+  if (root_ == "/") into.links = host::linkFacts();
+  into.times = host::processTimes(host::Tree(root_));
+  if (!statistics_) return;
+  for (const RailStatistics& rail : statistics_())
+    if (rail.sockets && rail.sockets->sockets != 0)
+      into.rails.push_back({rail.rail, *rail.sockets});
+}
+
 Observation Observer::before() const {
   Observation seen{.place = place_, .quiet = read()};
+  seen.limits = host::processLimits(host::Tree(root_));
   std::this_thread::sleep_for(kLookAround);
   seen.before = read();
+  readCauses(seen.before);
   seen.after = seen.before;
   return seen;
 }
 
+void Observer::pause(Observation& seen) const {
+  seen.after = read();
+  readCauses(seen.after);
+}
+
 void Observer::resume(Observation& seen) const {
-  const Reading present = read();
+  Reading present = read();
+  readCauses(present);
   for (Reading* const earlier : {&seen.quiet, &seen.before}) moveOn(*earlier, seen.after, present);
   seen.after = present;
 }
@@ -112,7 +156,10 @@ void Observer::claim(Observation& seen, std::vector<Claim> claims) const {
   seen.claims = std::move(claims);
   while (!carriedWhatIsClaimed(seen) && seen.after.at_ns - seen.before.at_ns < nanoseconds(kLag)) {
     std::this_thread::sleep_for(kLookAround);
-    pause(seen);
+    const Reading late = read();
+    seen.after.at_ns = late.at_ns;
+    seen.after.counters = late.counters;
+    seen.after.disk = late.disk;
   }
 }
 

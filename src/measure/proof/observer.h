@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,11 @@ inline constexpr std::chrono::milliseconds kLag{1200};
 
 class Observer {
  public:
-  // `rails` is Settings::rails, or the requested list of devices.
-  explicit Observer(std::vector<std::string> rails, std::string root = "/");
+  using RailStatisticsOf = std::function<std::vector<RailStatistics>()>;
+  // `rails` is Settings::rails, or the requested list of devices. `statistics` reads those of the
+  // member's agent; without it, nothing is known of its sockets.
+  explicit Observer(std::vector<std::string> rails, std::string root = "/",
+                    RailStatisticsOf statistics = {});
 
   // Measures this host's copy rate in about 100 ms. Only one member of each host calls it while the
   // others wait, because concurrent measurements would slow each other.
@@ -31,7 +35,7 @@ class Observer {
   Observation before() const;
   // What moves between pause() and resume() does not count. A row ends with pause().
   void resume(Observation& seen) const;
-  void pause(Observation& seen) const { seen.after = read(); }
+  void pause(Observation& seen) const;
   // `claims` are those of the transfers that this member began since before(). Takes up to kLag if
   // the devices seem to have carried less.
   void claim(Observation& seen, std::vector<Claim> claims) const;
@@ -40,7 +44,9 @@ class Observer {
 
  private:
   Reading read() const;
+  void readCauses(Reading& into) const;
   std::string root_;
+  RailStatisticsOf statistics_;
   HostPlace place_;
 };
 

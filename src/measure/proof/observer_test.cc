@@ -59,6 +59,33 @@ TEST_F(ObserverTest, OfARowThatTakesTurnsOnlyItsRoundsCount) {
   EXPECT_EQ(seen.after.counters[0].sent - seen.quiet.counters[0].sent, 750U);
 }
 
+TEST_F(ObserverTest, OnlyTheSocketsOfItsRoundsExplainARow) {
+  SocketStatistics sockets{.sockets = 1, .sent_bytes = 100, .busy = std::chrono::seconds(1)};
+  const Observer observer({}, root_.path(), [&] {
+    return std::vector<RailStatistics>{{.backend = "b", .rail = "quiet"},
+                                       {.backend = "b", .rail = "r", .sockets = sockets}};
+  });
+  put("proc/self/task/1/schedstat", "1000000000 2000000000 1");
+  Observation seen = observer.before();
+  sockets.sent_bytes = 1000;
+  put("proc/self/task/1/schedstat", "5000000000 5000000000 1");
+  observer.resume(seen);
+  sockets.sent_bytes = 1250;
+  sockets.busy = std::chrono::seconds(3);
+  put("proc/self/task/1/schedstat", "7000000000 5500000000 1");
+  observer.pause(seen);
+  const auto decoded = decodeObservation(encode(seen));
+  ASSERT_TRUE(decoded) << decoded.error().text();
+  EXPECT_EQ(*decoded, seen);
+  ASSERT_EQ(seen.after.rails.size(), 1U);
+  EXPECT_EQ(seen.after.rails[0].rail, "r");
+  EXPECT_EQ(seen.after.rails[0].figures.sent_bytes - seen.before.rails[0].figures.sent_bytes, 250U);
+  EXPECT_EQ(seen.after.rails[0].figures.busy - seen.before.rails[0].figures.busy,
+            std::chrono::seconds(2));
+  EXPECT_DOUBLE_EQ(seen.after.times.ran - seen.before.times.ran, 2);
+  EXPECT_DOUBLE_EQ(seen.after.times.waited - seen.before.times.waited, 0.5);
+}
+
 TEST_F(ObserverTest, WaitsForCountersThatLag) {
   const Observer observer({}, root_.path());
   Observation seen = observer.before();

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
+#include "base/sizes.h"
 #include "measure/report/html.h"
 #include "measure/report/marks.h"
 #include "measure/report/scale.h"
@@ -68,7 +70,7 @@ class Drawing {
   Drawing(const Chart& chart, const Part& part, const ChartLayout& layout)
       : chart_(chart), part_(part), layout_(layout), x_range_(xRange()), y_range_(yRange()) {
     if (!chart.levels.empty()) layout_.right = kLevelMargin;
-    x_ticks_ = chart.x_axis == XAxis::kBlockSize ? sizeTicks(x_range_, layout.x_ticks)
+    x_ticks_ = chart.x_axis == XAxis::kBlockSize ? sizeTicks(x_range_, xValues(), layout.x_ticks)
                                                  : countTicks(x_range_, layout.x_ticks);
     y_ticks_ = yTicks();
     for (const Tick& tick : y_ticks_) layout_.left = std::max(layout_.left, leftFor(tick.label));
@@ -144,10 +146,16 @@ class Drawing {
     return {y_range_, chart_.y_axis == YAxis::kLogarithmic, plotBottom(), layout_.top};
   }
 
+  std::vector<double> xValues() const {
+    std::set<double> out;
+    for (std::size_t i = 0; i < drawn(chart_); ++i)
+      for (const Point& p : chart_.lines[i].points) out.insert(p.x);
+    return {out.begin(), out.end()};
+  }
+
   AxisRange xRange() const {
     AxisRange out;
-    for (std::size_t i = 0; i < drawn(chart_); ++i)
-      for (const Point& p : chart_.lines[i].points) out.add(p.x);
+    for (const double x : xValues()) out.add(x);
     return out;
   }
 
@@ -279,7 +287,8 @@ class Drawing {
 };
 
 std::string xText(const Chart& chart, double x) {
-  return chart.x_axis == XAxis::kBlockSize ? sizeLabel(x) : fmt::format("{:.0f} members", x);
+  return chart.x_axis == XAxis::kBlockSize ? base::showSize(static_cast<std::uint64_t>(x))
+                                           : fmt::format("{:.0f} members", x);
 }
 
 // Describes a line in words, for readers who cannot see it.

@@ -1,7 +1,6 @@
 #include "measure/report/compare.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,46 +10,18 @@
 #include "base/sizes.h"
 #include "measure/report/compare_differences.h"
 #include "measure/report/compare_sample.h"
+#include "measure/result/best_rate.h"
 #include "measure/run/turns.h"
 
 namespace viaduct::measure {
 namespace {
 
-// "VRAM 0/VRAM 1" becomes "VRAM", as raw tools write it.
-std::string withoutGpus(const std::string& memory) {
-  std::vector<std::string> kinds;
-  for (std::string_view rest = memory; !rest.empty();) {
-    const std::string_view side = rest.substr(0, rest.find('/'));
-    rest.remove_prefix(std::min(side.size() + 1, rest.size()));
-    const std::string kind(side.substr(0, side.find(' ')));
-    if (kinds.empty() || kinds.back() != kind) kinds.push_back(kind);
-  }
-  return fmt::format("{}", fmt::join(kinds, "/"));
-}
-
-// Returns the properties that two comparable rows have in common. Without the backend, the
-// allocation of host memory is ignored too, because raw tools do not choose it.
-std::string keyOf(const Row& row, bool with_backend) {
-  const std::string memory = with_backend   ? row.memory
-                             : usesGpu(row) ? withoutGpus(row.memory)
-                                            : "";
-  return fmt::format("{} {} {}, {} x {}, {} to {}, {} threads, depth {}{}{}{}",
-                     with_backend ? row.backend : "", opKindName(row.op), row.scheme,
-                     row.batch_size, base::formatSize(row.block_size), row.initiators, row.targets,
-                     row.threads, row.pipeline_depth, row.bidirectional ? ", both ways" : "",
-                     memory.empty() ? "" : ", ", memory) +
-         (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "") +
-         (row.background ? ", beside background of " + base::formatSize(row.background->size)
-                         : "") +
-         (kindText(row).empty() ? "" : ", " + kindText(row));
-}
-
 enum class Belong : std::uint8_t { kSame, kAnyBackend, kByPlace };
 
 std::string keyOf(const Row& row, std::size_t place, Belong how) {
   if (how == Belong::kByPlace)
-    return fmt::format("row {}, blocks of {}", place + 1, base::formatSize(row.block_size));
-  return keyOf(row, how == Belong::kSame);
+    return fmt::format("row {}, blocks of {}", place + 1, base::showSize(row.block_size));
+  return identityOf(row, how == Belong::kSame);
 }
 
 // The comparable rows of one side, by run.

@@ -53,7 +53,7 @@ void addMachine(SideFacts& to, const host::Facts& host) {
   to["CPU"].insert(host.cpu_model);
   to["cores"].insert(fmt::to_string(host.cores));
   to["kernel"].insert(host.kernel);
-  to["memory"].insert(base::showSize(host.memory));
+  to["memory"].insert(base::roundedSize(host.memory));
   for (const host::Interface& i : host.interfaces)
     if (i.mbit_per_s != 0) to["rate of " + i.name].insert(fmt::format("{} Mbit/s", i.mbit_per_s));
 }

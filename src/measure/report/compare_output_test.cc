@@ -38,10 +38,10 @@ TEST(CompareOutput, TheTextNamesEachDifference) {
       compareText(someComparison(), {"a.json", "b.json"}, {.slower = 0.05}, base::kNoLimit);
   for (const char* part :
        {"A: a.json\nB: b.json\ndiffers: cores: A 4, B 8\n",
-        "tcp      write  64.0 KiB     64   10.00   9.000  0.900   0.880..0.930   -1.00    1.100"
+        "tcp      write  64 KiB     64   10.00   9.000  0.900   0.880..0.930   -1.00    1.100"
         "        -  TOO SLOW\n",
         "only in A: tcp read 1\n", "2 rows: 1 slower, 1 no difference seen\n",
-        "TOO SLOW, by more than 5 % with 95 % confidence:\n  tcp write 64 x 64.0 KiB\n",
+        "TOO SLOW, by more than 5 % with 95 % confidence:\n  tcp write 64 x 64 KiB\n",
         "cannot tell whether slower by more than 5 %"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
 }
@@ -55,11 +55,11 @@ TEST(CompareOutput, TheTableFitsInto80Columns) {
     return text.substr(text.find("\n\n") + 2);
   };
   EXPECT_EQ(table().substr(0, table().find("\n\n")),
-            "             A     B               95 %          p50 p99\n"
-            "   block  GB/s  GB/s   B/A     interval effect   B/A B/A B is\n"
+            "           A     B               95 %          p50 p99\n"
+            " block  GB/s  GB/s   B/A     interval effect   B/A B/A B is\n"
             "backend: tcp, op: write, batch: 64\n"
-            "64.0 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - TOO SLOW\n"
-            "64.0 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - no difference seen\n"
+            "64 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - TOO SLOW\n"
+            "64 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - no difference seen\n"
             "         ^ a note of many words about the noise of both sides that needs two\n"
             "         lines here");
   RowComparison& row = found.rows[1];

@@ -76,7 +76,7 @@ TEST(Compare, RowsWithoutPartnersAreNamed) {
   const auto found = compared(report({row(1, 1), row(2, 1)}), report({row(1, 1), read}));
   ASSERT_EQ(found.rows.size(), 1U);
   ASSERT_EQ(found.only_a.size(), 1U);
-  EXPECT_NE(found.only_a[0].find("1 x 2,"), std::string::npos) << found.only_a[0];
+  EXPECT_NE(found.only_a[0].find("1 x 2 B,"), std::string::npos) << found.only_a[0];
   ASSERT_EQ(found.only_b.size(), 1U);
   EXPECT_NE(found.only_b[0].find("tcp read"), std::string::npos) << found.only_b[0];
   EXPECT_FALSE(compare({report({row(1, 1)})}, {report({row(2, 1)})}, {}));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "base/sizes.h"
 #include "measure/report/scale.h"
 #include "measure/result/text.h"
 
@@ -18,11 +19,11 @@ constexpr std::size_t kMostLevels = 6;
 constexpr double kSameCeiling = 0.1;  // measured ceilings of one name differ between runs
 
 std::string atSize(const Series& series, const Row& row) {
-  return fmt::format("{}, {}", series.label, sizeLabel(static_cast<double>(row.block_size)));
+  return fmt::format("{}, {}", series.label, base::showSize(chosenSize(row)));
 }
 
 Point pointOf(const Row& row, double y) {
-  return {.x = static_cast<double>(row.block_size),
+  return {.x = static_cast<double>(chosenSize(row)),
           .y = y,
           .bad = isGood(row.verdict) ? std::string{} : loudName(row.verdict)};
 }
@@ -33,8 +34,8 @@ std::vector<ChartLine> linesOf(const std::vector<Series>& series, const ToPoint&
   std::vector<ChartLine> out;
   for (const Series& s : series) {
     ChartLine line{.label = s.label};
-    for (const Row* row : s.rows)
-      if (auto point = to_point(s, *row); point && point->y > 0)
+    for (const Row& row : s.rows)
+      if (auto point = to_point(s, row); point && point->y > 0)
         line.points.push_back(*std::move(point));
     out.push_back(std::move(line));
   }
@@ -48,8 +49,8 @@ HtmlTable pivot(const std::string& caption, const std::vector<Series>& series,
                 const ToCell& to_cell) {
   HtmlTable out{.caption = caption, .columns = {"block size"}};
   for (const Series& s : series) out.columns.push_back(s.label);
-  for (const std::uint64_t size : blockSizesOf(series)) {
-    std::vector<Cell> cells{headCell(sizeLabel(static_cast<double>(size)))};
+  for (const std::uint64_t size : sizesOf(series)) {
+    std::vector<Cell> cells{headCell(base::showSize(size))};
     bool any = false;
     for (const Series& s : series) {
       const Row* row = rowAt(s, size);
@@ -133,9 +134,9 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
   std::vector<CeilingLine> found;
   for (const Series& s : series) {
     std::map<std::string, std::map<std::uint64_t, double>> by_name;
-    for (const Row* row : s.rows)
-      if (row->ceiling && row->ceiling->gb_per_s > 0)
-        by_name[row->ceiling->name][row->block_size] = row->ceiling->gb_per_s;
+    for (const Row& row : s.rows)
+      if (row.ceiling && row.ceiling->gb_per_s > 0)
+        by_name[row.ceiling->name][chosenSize(row)] = row.ceiling->gb_per_s;
     for (const auto& one : by_name) {
       const auto& name = one.first;
       const auto& values = one.second;

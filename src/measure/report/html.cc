@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "measure/report/marks.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
@@ -30,6 +31,9 @@ bool isAllowed(char c) {
 
 std::string cellHtml(const Cell& cell) {
   if (cell.head) return fmt::format("<th scope=\"row\">{}</th>", cell.html);
+  if (cell.columns > 1)
+    return fmt::format("<td class=\"note\" colspan=\"{}\"><div>{}</div></td>", cell.columns,
+                       cell.html);
   return fmt::format("<td{}>{}</td>", cell.number ? " class=\"n\"" : "", cell.html);
 }
 
@@ -90,6 +94,20 @@ std::string px(double value) {
   while (out.ends_with('0')) out.pop_back();
   if (out.ends_with('.')) out.pop_back();
   return out == "-0" ? "0" : out;
+}
+
+std::string barsHtml(const std::vector<RateBar>& bars) {
+  double most = 0;
+  for (const RateBar& bar : bars) most = std::max(most, bar.rate);
+  if (most <= 0) return {};
+  std::string out = "<ul class=\"rates\">\n";
+  for (const RateBar& bar : bars)
+    out += fmt::format(
+        "<li><span>{}</span><span class=\"track\"><span class=\"{}\" style=\"width:{}%\"></span>"
+        "</span><span>{}{}</span></li>\n",
+        escaped(bar.label), colourClass(bar.colour), px(100 * bar.rate / most), escaped(bar.words),
+        bar.more);
+  return out + "</ul>\n";
 }
 
 std::string tableHtml(const HtmlTable& table) {

@@ -20,9 +20,10 @@ std::string listed(const std::set<std::string>& names, const char* many);
 std::string px(double value);
 
 struct Cell {
-  std::string html = {};  // escaped HTML
-  bool number = false;    // aligned to the right
-  bool head = false;      // the header of its row
+  std::string html = {};    // escaped HTML
+  bool number = false;      // aligned to the right
+  bool head = false;        // the header of its row
+  std::size_t columns = 1;  // that it spans
 };
 inline Cell textCell(std::string_view text) { return {.html = escaped(text)}; }
 inline Cell numberCell(std::string_view text) { return {.html = escaped(text), .number = true}; }
@@ -38,6 +39,16 @@ struct HtmlTable {
 };
 // Removes columns that are empty in all rows. Each row must have all columns.
 HtmlTable withoutEmptyColumns(const HtmlTable& table);
+// A rate as a bar.
+struct RateBar {
+  std::string label = {};
+  double rate = 0;
+  std::string words = {};  // behind the bar
+  std::size_t colour = 0;  // number of the line in the charts
+  std::string more = {};   // escaped HTML behind the words
+};
+// Draws the bars on one scale. Empty without bars.
+std::string barsHtml(const std::vector<RateBar>& bars);
 // Puts the table into a box that scrolls if the table is wider than the page.
 std::string tableHtml(const HtmlTable& table);
 

@@ -7,19 +7,22 @@
 #include <set>
 #include <utility>
 
+#include "base/sizes.h"
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
 #include "measure/report/marks.h"
 #include "measure/report/scale.h"
 #include "measure/report/suite_answers.h"
+#include "measure/result/best_rate.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
 
 std::string rowName(const Source& source, const Row& row) {
-  return fmt::format("{}: {} {}, {} × {}", source.name, row.backend, opKindName(row.op),
-                     row.batch_size, sizeLabel(static_cast<double>(row.block_size)));
+  const std::string kind = kindText(row);
+  return fmt::format("{}: {} {}, {}{}{} × {}", source.name, row.backend, opKindName(row.op), kind,
+                     kind.empty() ? "" : ", ", row.batch_size, base::showSize(row.block_size));
 }
 
 bool isUnproven(const Row& row) { return row.verdict == Verdict::kUnproven; }
@@ -88,39 +91,34 @@ std::string answerBar(const SuiteSource& source) {
   return barHtml(fmt::format("{}: answers of its tests", source.name), shares);
 }
 
-const Row* bestRow(const Series& series) {
-  const Row* best = nullptr;
-  for (const Row* row : series.rows)
-    if (isGood(row->verdict) && row->gb_per_s && *row->gb_per_s > 0)
-      if (best == nullptr || *row->gb_per_s > *best->gb_per_s) best = row;
-  return best;
-}
-
-std::string rateItem(const Series& series, std::size_t line, const Row& row, double most) {
-  std::string words = fmt::format("{} GB/s at {}", digits(row.gb_per_s),
-                                  sizeLabel(static_cast<double>(row.block_size)));
+RateBar rateBar(const Series& series, std::size_t line, const Row& row) {
+  std::string words =
+      fmt::format("{} GB/s at {}", digits(row.gb_per_s), base::showSize(chosenSize(row)));
   if (row.ceiling)
     words += fmt::format(", {:.0f} % of {}", row.ceiling->percent, row.ceiling->name);
-  return fmt::format(
-      "<li><span>{}</span><span class=\"track\"><span class=\"{}\" style=\"width:{}%\"></span>"
-      "</span><span>{}{}</span></li>\n",
-      escaped(series.label), colourClass(line), px(100 * *row.gb_per_s / most), escaped(words),
-      isUnproven(row) ? " <span class=\"unsure\">? unproven</span>" : "");
+  return {series.label, *row.gb_per_s, std::move(words), line,
+          isUnproven(row) ? " <span class=\"unsure\">? unproven</span>" : ""};
 }
 
-// Draws the rates in the colours of the charts' lines.
-std::string ratesHtml(const std::vector<Source>& sources) {
-  const std::vector<Series> series = seriesOf(sources);
-  double most = 0;
-  for (const Series& s : series)
-    if (const Row* best = bestRow(s)) most = std::max(most, *best->gb_per_s);
-  std::string items;
-  for (std::size_t i = 0; i < std::min(series.size(), kLinesOfDrawing); ++i)
-    if (const Row* best = bestRow(series[i])) items += rateItem(series[i], i, *best, most);
-  if (items.empty()) return {};
-  if (series.size() > kLinesOfDrawing)
-    items += fmt::format("<li>and {} more below</li>\n", series.size() - kLinesOfDrawing);
-  return "<p class=\"barname\">Best rates</p>\n<ul class=\"rates\">\n" + items + "</ul>\n";
+// Draws the rates in the colours of the charts' lines. Pairs of a matrix have a table instead.
+std::string ratesHtml(const std::vector<Series>& series) {
+  std::vector<RateBar> bars;
+  std::size_t left_out = 0;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const auto best = bestRow(series[i].rows);
+    if (!best || best->as<MatrixRow>() != nullptr) continue;
+    if (bars.size() == kLinesOfDrawing)
+      ++left_out;
+    else
+      bars.push_back(rateBar(series[i], i, *best));
+  }
+  if (bars.empty()) return {};
+  std::string out = "<p class=\"barname\">Best rates</p>\n" + barsHtml(bars);
+  if (left_out != 0)
+    out += fmt::format("<p class=\"small\">{} more lines are below.</p>\n", left_out);
+  return out +
+         "<p class=\"small\">The highest GB/s of each line, of all pairs together. The median "
+         "counts for repeated rows. Rows that cannot be used do not count.</p>\n";
 }
 
 // --- Text.
@@ -154,10 +152,15 @@ std::string unprovenList(const std::vector<Source>& sources) {
       const std::string name = rowName(source, row);  // rounds repeat rows
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
+  constexpr std::size_t kMost = 6;
   std::string out;
-  for (const auto& [why, names] : reasons)
+  for (auto& [why, names] : reasons) {
+    const std::size_t left_out = names.size() > kMost ? names.size() - kMost : 0;
+    names.resize(names.size() - left_out);
+    if (left_out != 0) names.push_back(fmt::format("and {} more", left_out));
     out += fmt::format("<li><b>{}</b><br>{}</li>\n",
                        escaped(fmt::format("{}", fmt::join(names, "; "))), escaped(why));
+  }
   return "<ul>\n" + out + "</ul>\n";
 }
 
@@ -252,11 +255,11 @@ std::string originHtml(const std::vector<Source>& sources) {
   return out;
 }
 
-std::string outcomeHtml(const std::vector<Source>& sources,
+std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<Series>& series,
                         const std::vector<SuiteSource>& suites) {
   std::string picture = verdictBar(sources);
   for (const SuiteSource& suite : suites) picture += answerBar(suite);
-  picture += ratesHtml(sources);
+  picture += ratesHtml(series);
   if (!picture.empty()) picture = "<div class=\"outcome\">\n" + picture + "</div>\n";
   return picture + verdictsHtml(sources);
 }

@@ -16,6 +16,7 @@ std::string originHtml(const std::vector<Source>& sources);
 
 // Shows the rows by verdict, the answers of suites, and the best rate of each line. Then lists each
 // invalid or unproven row with its reason.
-std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<SuiteSource>& suites);
+std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<Series>& series,
+                        const std::vector<SuiteSource>& suites);
 
 }  // namespace viaduct::measure

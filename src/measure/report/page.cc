@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
+#include "measure/report/kind_sections.h"
 #include "measure/report/outcome.h"
-#include "measure/report/pipeline_section.h"
 #include "measure/report/scaling.h"
 #include "measure/report/style.h"
 #include "measure/report/tables.h"
@@ -21,18 +22,27 @@ struct Section {
   std::string html;  // empty: the page has no such section
 };
 
+// False for rows whose tables show all of them: a chart over sizes would have one size.
+bool hasSizes(const Row& row) {
+  const auto* const kv = row.as<KvWorkload>();
+  return row.as<PipelineRow>() == nullptr && row.as<MatrixRow>() == nullptr &&
+         (kv == nullptr || !kv->replay);
+}
+
 Section figureSection(const char* title, const Figure& figure) {
   if (isEmpty(figure.chart)) return {};
   return {figure.chart.id, title, chartHtml(figure.chart) + tableHtml(figure.table)};
 }
 
-std::vector<Section> usualSections(const std::vector<Source>& sources) {
-  const std::vector<Series> series = seriesOf(sources);
+std::vector<Section> usualSections(const std::vector<Source>& sources,
+                                   const std::vector<Series>& series) {
+  std::vector<Series> sized = series;
+  std::erase_if(sized, [](const Series& one) { return !hasSizes(one.rows.front()); });
   return {{"conclusions", "Conclusions", conclusionsHtml(sources)},
-          figureSection("Bandwidth", bandwidthFigure(series)),
-          figureSection("Latency", latencyFigure(series)),
-          figureSection("CPU cost", cpuFigure(series)),
-          figureSection("Scaling", scalingFigure(sources)),
+          figureSection("Bandwidth", bandwidthFigure(sized)),
+          figureSection("Latency", latencyFigure(sized)),
+          figureSection("CPU cost", cpuFigure(sized)),
+          figureSection("Scaling", scalingFigure(series)),
           {"rows", "All rows", rowsHtml(sources)},
           {"environment", "Environment", environmentHtml(sources)},
           {"settings", "Settings", settingsHtml(sources)}};
@@ -45,17 +55,16 @@ std::string lettersOf(std::size_t number) {
 }
 
 std::vector<Section> sectionsOf(const std::vector<Source>& sources,
+                                const std::vector<Series>& series,
                                 const std::vector<SuiteSource>& suites) {
   std::vector<Section> out;
   for (const SuiteSource& suite : suites) {
     const std::string id = "suite" + lettersOf(out.size());
     out.push_back({id, "Suite " + escaped(suite.name), suiteHtml(suite, id + "chart")});
   }
-  for (const Source& source : sources)
-    if (std::string html = pipelineHtml(source); !html.empty())
-      out.push_back({"pipeline" + lettersOf(out.size()), "Pipeline " + escaped(source.name),
-                     std::move(html)});
-  for (Section& section : usualSections(sources)) out.push_back(std::move(section));
+  for (KindSection& kind : kindSections(sources))
+    out.push_back({"kind" + lettersOf(out.size()), escaped(kind.title), std::move(kind.html)});
+  for (Section& section : usualSections(sources, series)) out.push_back(std::move(section));
   return out;
 }
 
@@ -71,11 +80,15 @@ constexpr auto kHead =
 
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
                        const std::vector<SuiteSource>& suites, const std::string& title) {
-  const std::vector<Section> sections = sectionsOf(sources, suites);
+  std::vector<Series> series = seriesOf(sources);
+  // The lines of the charts come first, so that each keeps its colour.
+  std::ranges::stable_partition(series,
+                                [](const Series& one) { return hasSizes(one.rows.front()); });
+  const std::vector<Section> sections = sectionsOf(sources, series, suites);
   const std::string heading = escaped(title.empty() ? titleOf(sources) : title);
   std::string out = fmt::format(kHead, heading, pageStyle());
   out += fmt::format("<header>\n<h1>{}</h1>\n", heading) + originHtml(sources) +
-         outcomeHtml(sources, suites) + runsHtml(sources);
+         outcomeHtml(sources, series, suites) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";
   for (const Section& s : sections)
     if (!s.html.empty()) out += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", s.id, s.title);

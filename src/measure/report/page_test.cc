@@ -106,6 +106,13 @@ TEST(Page, UnprovenRowsAreGroupedByReason) {
   EXPECT_TRUE(has(page, "<b>a.json: tcp write, 1 × 1 MiB</b><br>no counter could"));
 }
 
+TEST(Page, ManyRowsWithOneReasonAreCounted) {
+  Report r = report();
+  for (int i = 0; i < 7; ++i) r.rows.push_back({.backend = "tcp", .block_size = 1000U << i});
+  for (Row& row : r.rows) row.verdict = Verdict::kUnproven;
+  EXPECT_TRUE(has(reportPage({{"a.json", r}}, "1"), "1 × 4 KB; and 4 more</b><br>no counter"));
+}
+
 TEST(Page, TheTitleCanBeGiven) {
   const std::string page = reportPage({{"a.json", report()}}, "1", {}, "Cluster <7>");
   EXPECT_TRUE(has(page, "<title>Cluster &lt;7&gt;</title>"));

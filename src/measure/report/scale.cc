@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
+
+#include "base/sizes.h"
 
 namespace viaduct::measure {
 namespace {
@@ -15,13 +17,17 @@ int decadeBelow(double value) {
                     kMostExponent);
 }
 
+// Puts a single value into the middle.
+void widen(AxisRange& range) {
+  if (range.low != range.high) return;
+  range.low /= 2;
+  range.high *= 2;
+}
+
 // Returns the powers of two in the range. Skips some at equal distances, so that at most `most` are
 // left.
 std::vector<double> powersOfTwo(AxisRange& range, std::size_t most) {
-  if (range.low == range.high) {  // puts a single value into the middle
-    range.low /= 2;
-    range.high *= 2;
-  }
+  widen(range);
   const int first = static_cast<int>(std::ceil(std::log2(range.low) - 1e-9));
   const int last = static_cast<int>(std::floor(std::log2(range.high) + 1e-9));
   const int count = last - first + 1;
@@ -40,16 +46,6 @@ std::string rateLabel(double value) {
 }
 
 }  // namespace
-
-std::string sizeLabel(double bytes) {
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t unit = 0;
-  while (unit + 1 < kUnits.size() && bytes >= 1024 && std::fmod(bytes, 1024) == 0) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.0f} {}", bytes, kUnits[unit]);
-}
 
 std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most) {
   if (range.low == range.high) range.high *= 1.01;  // a readable scale needs two ticks
@@ -74,9 +70,13 @@ std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most) {
   return out;
 }
 
-std::vector<Tick> sizeTicks(AxisRange& range, std::size_t most) {
+std::vector<Tick> sizeTicks(AxisRange& range, const std::vector<double>& sizes, std::size_t most) {
+  widen(range);
+  const double gap = std::log2(range.high / range.low) / static_cast<double>(most - 1) - 1e-9;
   std::vector<Tick> out;
-  for (const double v : powersOfTwo(range, most)) out.push_back({v, sizeLabel(v)});
+  for (const double size : sizes)
+    if (out.empty() || std::log2(size / out.back().value) >= gap)
+      out.push_back({size, base::showSize(static_cast<std::uint64_t>(size))});
   return out;
 }
 

@@ -47,9 +47,9 @@ struct Tick {
 // Widens the range to ticks at 1, 2 and 5 times powers of ten, and returns them. Over many decades,
 // uses powers of ten alone, about `most` of them.
 std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most);
-// Returns at most `most` powers of two in the range, or its two ends if it has none. Labels have
-// units of bytes ("64 KiB"). Widens a range of one value.
-std::vector<Tick> sizeTicks(AxisRange& range, std::size_t most);
+// Returns at most `most` of the sizes, which must be in ascending order, so far apart that their
+// labels do not overlap. Widens a range of one value.
+std::vector<Tick> sizeTicks(AxisRange& range, const std::vector<double>& sizes, std::size_t most);
 // Returns powers of two as plain numbers.
 std::vector<Tick> countTicks(AxisRange& range, std::size_t most);
 // Returns ticks from 0 to 100, or more, in steps of 20 or more.
@@ -57,8 +57,5 @@ std::vector<Tick> percentTicks(AxisRange& range);
 
 // Returns ticks around 0 in steps of 1, 2 or 5 times a power of ten. 0 is always among them.
 std::vector<Tick> changeTicks(AxisRange& range, std::size_t most);
-
-// Returns the exact size: "64 KiB", "1 MiB", "1000 B".
-std::string sizeLabel(double bytes);
 
 }  // namespace viaduct::measure

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/sizes.h"
 #include "measure/report/scale.h"
 #include "measure/result/statistics.h"
 #include "measure/result/text.h"
@@ -17,20 +18,18 @@ namespace {
 using Rates = std::map<std::uint32_t, std::vector<double>>;
 using Blocks = std::map<std::uint64_t, Rates>;
 
-std::uint32_t membersOf(const Row& row) { return row.initiators + row.targets; }
-
-std::string kindOf(const Row& row) {
-  return fmt::format("{} {} {}{}{}", row.backend, opKindName(row.op), row.scheme,
-                     row.memory.empty() ? "" : ", ", row.memory);
+// Each member of a pattern sends and receives.
+std::uint32_t membersOf(const Row& row) {
+  return row.as<Operation>() != nullptr ? row.initiators : row.initiators + row.targets;
 }
 
-// Groups valid rows of one kind from all files.
-std::map<std::string, Blocks> kindsOf(const std::vector<Source>& sources) {
+// Groups the rates of lines of equal work, from all files.
+std::map<std::string, Blocks> kindsOf(const std::vector<Series>& series) {
   std::map<std::string, Blocks> out;
-  for (const Source& source : sources)
-    for (const Row& row : source.report.rows)
-      if (row.gb_per_s && *row.gb_per_s > 0 && row.block_size != 0 && isGood(row.verdict))
-        out[kindOf(row)][row.block_size][membersOf(row)].push_back(*row.gb_per_s);
+  for (const Series& one : series)
+    for (const Row& row : one.rows)
+      if (isGood(row.verdict) && row.gb_per_s.value_or(0) > 0)
+        out[one.work][chosenSize(row)][membersOf(row)].push_back(*row.gb_per_s);
   return out;
 }
 
@@ -49,7 +48,7 @@ Blocks::const_iterator best(const Blocks& blocks) {
 
 ChartLine lineOf(const std::string& kind, const Blocks& blocks) {
   const auto [size, rates] = *best(blocks);
-  ChartLine out{.label = fmt::format("{}, {}", kind, sizeLabel(static_cast<double>(size)))};
+  ChartLine out{.label = fmt::format("{}, {}", kind, base::showSize(size))};
   for (const auto& [members, values] : rates)
     out.points.push_back({.x = static_cast<double>(members),
                           .y = efficiency(rates, members),
@@ -62,7 +61,7 @@ void addRows(HtmlTable& table, const std::string& kind, const Blocks& blocks,
              const std::set<std::uint32_t>& counts) {
   for (const auto& [size, rates] : blocks) {
     if (rates.size() < 2) continue;
-    std::vector<Cell> cells{headCell(kind), numberCell(sizeLabel(static_cast<double>(size)))};
+    std::vector<Cell> cells{headCell(kind), numberCell(base::showSize(size))};
     for (const std::uint32_t members : counts) {
       const auto at = rates.find(members);
       cells.push_back(at == rates.end() ? numberCell("")
@@ -77,7 +76,7 @@ void addRows(HtmlTable& table, const std::string& kind, const Blocks& blocks,
 
 }  // namespace
 
-Figure scalingFigure(const std::vector<Source>& sources) {
+Figure scalingFigure(const std::vector<Series>& series) {
   Figure out{.chart = {.id = "scaling",
                        .title = "Scaling efficiency over members",
                        .note = "GB/s per member (process), as a percentage of the rate with the "
@@ -89,7 +88,7 @@ Figure scalingFigure(const std::vector<Source>& sources) {
                        .y_axis = YAxis::kPercent},
              .table = {.caption = "GB/s of all members together, and efficiency, by members",
                        .columns = {"what", "block size"}}};
-  auto kinds = kindsOf(sources);
+  auto kinds = kindsOf(series);
   std::erase_if(kinds, [](const auto& kind) { return best(kind.second)->second.size() < 2; });
   std::set<std::uint32_t> counts;
   for (const auto& [kind, blocks] : kinds)

@@ -10,6 +10,6 @@ namespace viaduct::measure {
 
 // The efficiency is the rate per member, as a percentage of the rate per member with the fewest
 // members. Empty if all runs have the same number of members.
-Figure scalingFigure(const std::vector<Source>& sources);
+Figure scalingFigure(const std::vector<Series>& series);
 
 }  // namespace viaduct::measure

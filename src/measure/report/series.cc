@@ -6,14 +6,15 @@
 #include <array>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
+
+#include "measure/result/best_rate.h"
 
 namespace viaduct::measure {
 namespace {
 
 // The properties that tell series apart, in the order of their labels.
-constexpr std::size_t kParts = 9;
+constexpr std::size_t kParts = 10, kFile = 1, kMembers = 5;
 using Parts = std::array<std::string, kParts>;
 
 std::string schemeOf(const Row& row) {
@@ -22,6 +23,7 @@ std::string schemeOf(const Row& row) {
   if (kv != nullptr)
     return fmt::format("{}, {}, block {}, TP {} to {}", row.scheme, kv->model, kv->source_block,
                        kv->source_tp, kv->destination_tp);
+  if (const auto* const stages = row.as<PipelineRow>()) return stagesText(*stages);
   const std::string kind = kindText(row);
   return row.scheme + (kind.empty() ? "" : ", " + kind);
 }
@@ -31,12 +33,14 @@ Parts partsOf(const Source& source, const Row& row, bool with_batch) {
           source.name,
           opKindName(row.op),
           schemeOf(row),
+          row.as<PipelineRow>() == nullptr ? "" : row.as<PipelineRow>()->pipeline,
           fmt::format("{}\u2192{}{}", row.initiators, row.targets,
                       row.bidirectional ? " both ways" : ""),
           row.memory,
           row.threads == 1 ? "1 thread" : fmt::format("{} threads", row.threads),
           fmt::format("depth {}", row.pipeline_depth) +
-              (row.rate ? fmt::format(", {:g}/s asked", row.rate->asked_per_s) : ""),
+              (row.rate ? fmt::format(", {:g}/s asked", row.rate->asked_per_s) : "") +
+              (row.background ? ", beside background" : ""),
           with_batch ? fmt::format("batch {}", row.batch_size) : std::string{}};
 }
 
@@ -51,7 +55,7 @@ struct SeriesRows {
 bool hasSeveralBatches(const std::vector<const Row*>& rows) {
   std::map<std::uint64_t, std::uint32_t> seen;
   return std::any_of(rows.begin(), rows.end(), [&](const Row* row) {
-    return seen.try_emplace(row->block_size, row->batch_size).first->second != row->batch_size;
+    return seen.try_emplace(chosenSize(*row), row->batch_size).first->second != row->batch_size;
   });
 }
 
@@ -71,7 +75,7 @@ std::vector<SeriesRows> rowsOfSeries(const std::vector<Source>& sources) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     std::vector<const Row*> rows;
     for (const Row& row : sources[i].report.rows)
-      if (row.block_size != 0) rows.push_back(&row);
+      if (chosenSize(row) != 0) rows.push_back(&row);
     std::vector<SeriesRows> coarse;
     addRows(i, sources[i], rows, false, coarse);
     for (const SeriesRows& one : coarse)
@@ -87,21 +91,19 @@ std::string labelOf(const Parts& parts, const std::array<bool, kParts>& shown) {
   return out;
 }
 
-// Keeps the row with the middle rate of each block size.
-std::vector<const Row*> middles(std::vector<const Row*> rows) {
-  const auto place = [](const Row* row) {
-    // The address makes the order unique.
-    return std::tuple(row->block_size, row->gb_per_s.value_or(0), row);
-  };
-  std::sort(rows.begin(), rows.end(),
-            [&](const Row* a, const Row* b) { return place(a) < place(b); });
-  std::vector<const Row*> out;
-  for (auto from = rows.begin(); from != rows.end();) {
-    const auto to = std::find_if(
-        from, rows.end(), [&](const Row* row) { return row->block_size != (*from)->block_size; });
-    out.push_back(*(from + (to - from) / 2));
-    from = to;
-  }
+std::string workOf(const Parts& parts) {
+  std::array<bool, kParts> all{};
+  for (std::size_t i = 0; i < kParts; ++i) all[i] = i != kFile && i != kMembers;
+  return labelOf(parts, all);
+}
+
+// Makes one row of each block size.
+std::vector<Row> bySize(const std::vector<const Row*>& rows) {
+  std::map<std::uint64_t, std::vector<const Row*>> sizes;
+  for (const Row* row : rows) sizes[chosenSize(*row)].push_back(row);
+  std::vector<Row> out;
+  out.reserve(sizes.size());
+  for (const auto& [size, repeats] : sizes) out.push_back(oneOf(repeats));
   return out;
 }
 
@@ -144,21 +146,21 @@ std::vector<Series> seriesOf(const std::vector<Source>& sources) {
   std::vector<Series> out;
   out.reserve(all.size());
   for (const SeriesRows& one : all)
-    out.push_back({labelOf(one.parts, shown), one.source, middles(one.rows)});
+    out.push_back({labelOf(one.parts, shown), workOf(one.parts), one.source, bySize(one.rows)});
   return out;
 }
 
-std::vector<std::uint64_t> blockSizesOf(const std::vector<Series>& series) {
+std::vector<std::uint64_t> sizesOf(const std::vector<Series>& series) {
   std::set<std::uint64_t> out;
   for (const Series& s : series)
-    for (const Row* row : s.rows) out.insert(row->block_size);
+    for (const Row& row : s.rows) out.insert(chosenSize(row));
   return {out.begin(), out.end()};
 }
 
-const Row* rowAt(const Series& series, std::uint64_t block_size) {
+const Row* rowAt(const Series& series, std::uint64_t size) {
   const auto at = std::find_if(series.rows.begin(), series.rows.end(),
-                               [&](const Row* row) { return row->block_size == block_size; });
-  return at == series.rows.end() ? nullptr : *at;
+                               [&](const Row& row) { return chosenSize(row) == size; });
+  return at == series.rows.end() ? nullptr : &*at;
 }
 
 }  // namespace viaduct::measure

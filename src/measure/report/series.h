@@ -1,5 +1,5 @@
-// Rows that make one line of a chart: they differ only in the block size. Threads: pure; a series
-// points into the sources that it was made from.
+// Rows that make one line of a chart: they differ only in the size. Threads: pure functions
+// and plain values.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,16 @@ std::vector<Source> sourcesOf(const std::vector<std::string>& files,
 
 struct Series {
   std::string label = {};  // the shortest text that tells it from the others
+  // The same text for runs that differ in nothing but their file and the number of members.
+  std::string work = {};
   std::size_t source = 0;
-  std::vector<const Row*> rows = {};  // by block size; of repeated rows the middle one
+  std::vector<Row> rows = {};  // by chosenSize(), without repeats
 };
 std::vector<Series> seriesOf(const std::vector<Source>& sources);
 
-// Returns the block sizes of all series in order, without duplicates.
-std::vector<std::uint64_t> blockSizesOf(const std::vector<Series>& series);
-// Returns the row of that block size, or null.
-const Row* rowAt(const Series& series, std::uint64_t block_size);
+// Returns the sizes of all series in order, without duplicates.
+std::vector<std::uint64_t> sizesOf(const std::vector<Series>& series);
+// Returns the row of that size, or null.
+const Row* rowAt(const Series& series, std::uint64_t size);
 
 }  // namespace viaduct::measure

@@ -28,17 +28,16 @@ TEST(SeriesOf, LabelsNameTheDifferences) {
 }
 
 TEST(SeriesOf, RowsAreByBlockSizeAndRepeatsAreOne) {
-  // Series point into the sources, so the sources have to live on.
   const std::vector<Source> sources{{"a",
                                      {.rows = {row("tcp", 4, 7), row("tcp", 2, 3), row("tcp", 2, 1),
                                                row("tcp", 2, 2), row("tcp", 0, 9)}}}};
   const auto series = seriesOf(sources);
   ASSERT_EQ(series.size(), 1U);
   ASSERT_EQ(series[0].rows.size(), 2U) << "a block of nothing has no place";
-  EXPECT_EQ(series[0].rows[0]->gb_per_s, 2) << "the middle one";
+  EXPECT_EQ(series[0].rows[0].gb_per_s, 2) << "the middle one";
   EXPECT_EQ(rowAt(series[0], 4)->gb_per_s, 7);
   EXPECT_EQ(rowAt(series[0], 3), nullptr);
-  EXPECT_EQ(blockSizesOf(series), (std::vector<std::uint64_t>{2, 4}));
+  EXPECT_EQ(sizesOf(series), (std::vector<std::uint64_t>{2, 4}));
 }
 
 TEST(SeriesOf, ABatchIsASeriesOnlyWhereABlockHasSeveral) {

@@ -63,6 +63,9 @@ code { font: .85rem/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu S
 .bar .plain { color: var(--text); background: var(--stripe); border-color: var(--soft); }
 .rates { list-style: none; padding: 0; margin: 0; font-size: .875rem; }
 .rates li { display: grid; grid-template-columns: minmax(6rem, 12rem) 1fr minmax(10rem, 26rem); gap: 0 .75rem; align-items: center; padding: .1rem 0; }
+.small { margin: .25rem 0; color: var(--soft); font-size: .8rem; }
+td.note { white-space: normal; color: var(--soft); }
+td.note div { position: sticky; left: .6rem; max-width: min(100%, calc(min(100vw, 74rem) - 4rem)); }
 .track { display: block; height: .8rem; background: var(--stripe); border-radius: 3px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .track span { display: block; height: 100%; min-width: 3px; background: currentColor; border-radius: 3px; }
 figure { margin: .5rem 0 1rem; }
@@ -98,7 +101,7 @@ figure { margin: .5rem 0 1rem; }
 .scroll { overflow-x: auto; margin: .5rem 0 1rem; border: 1px solid var(--edge); border-radius: 6px; }
 table { border-collapse: collapse; width: 100%; font-size: .85rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .4rem .6rem; color: var(--soft); }
-caption span { display: block; position: sticky; left: .6rem; max-width: min(100%, calc(100vw - 4rem)); }
+caption span { display: block; position: sticky; left: .6rem; max-width: min(100%, calc(min(100vw, 74rem) - 4rem)); }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-top: 1px solid var(--edge); }
 thead th { vertical-align: bottom; background: var(--stripe); }
 tbody th { font-weight: 600; white-space: nowrap; }

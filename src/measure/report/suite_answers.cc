@@ -108,7 +108,7 @@ std::string countText(const std::vector<SuiteCell>& cells, Answer answer) {
   std::size_t count = 0;
   for (const SuiteCell& cell : cells)
     if (cell.answer == answer) {
-      sizes += (count++ == 0 ? "" : ", ") + base::formatSize(cell.size);
+      sizes += (count++ == 0 ? "" : ", ") + base::showSize(cell.size);
     }
   if (count == 0) return {};
   return fmt::format("{} at {} of {} size{} ({})", answerName(answer), count, cells.size(),

@@ -25,8 +25,8 @@ TEST(Answers, AFifthMoreHelpsAndAnEqualRateDoesNot) {
   EXPECT_EQ(large.answer, Answer::kHelps);
   EXPECT_NEAR(large.rate->value, 0.2, 0.03);
   EXPECT_EQ(answers[2].cells[0].answer, Answer::kNoneSeen);
-  EXPECT_EQ(answers[1].text, "helps at 2 of 2 sizes (256, 64KiB)");
-  EXPECT_EQ(answers[2].text, "no difference seen at 1 of 1 size (64KiB)");
+  EXPECT_EQ(answers[1].text, "helps at 2 of 2 sizes (256 B, 64 KiB)");
+  EXPECT_EQ(answers[2].text, "no difference seen at 1 of 1 size (64 KiB)");
 }
 
 TEST(Answers, ASlowerTestHurts) {
@@ -46,7 +46,7 @@ TEST(Answers, SmallSizesAreJudgedByLatencyAndLargeOnesByRate) {
   for (SuiteRun& run : suite.runs)
     for (Row& row : run.rows)
       if (run.test == 1) (sizeOf(row) == kSmall ? row.gb_per_s : row.latency_us->p95) = 1;
-  EXPECT_EQ(answersOf(suite)[1].text, "helps at 2 of 2 sizes (256, 64KiB)")
+  EXPECT_EQ(answersOf(suite)[1].text, "helps at 2 of 2 sizes (256 B, 64 KiB)")
       << "the rate of a small size and the p95 of a large one have no say";
 }
 
@@ -71,7 +71,7 @@ TEST(Answers, ADifferenceByChanceDoesNotHelp) {
 
 TEST(Answers, ThreeRoundsAreTooFewForAnAnswer) {
   const auto answers = answersOf(someSuite(3));
-  EXPECT_EQ(answers[1].text, "too few rounds to tell at 2 of 2 sizes (256, 64KiB)");
+  EXPECT_EQ(answers[1].text, "too few rounds to tell at 2 of 2 sizes (256 B, 64 KiB)");
   EXPECT_FALSE(answers[1].cells[0].judged()->interval);
 }
 
@@ -89,9 +89,9 @@ TEST(Answers, AnEffectBelowTheLeastEffectIsNotReported) {
       row.gb_per_s = run.test == 1 ? 9.99 : 10;  // 0.1 % less in every round
       row.latency_us->p50 = run.test == 1 ? 100.8 : 100;
     }
-  EXPECT_EQ(answersOf(suite)[1].text, "no difference seen at 2 of 2 sizes (256, 64KiB)");
+  EXPECT_EQ(answersOf(suite)[1].text, "no difference seen at 2 of 2 sizes (256 B, 64 KiB)");
   suite.least_effect = 0.0005;
-  EXPECT_EQ(answersOf(suite)[1].text, "hurts at 2 of 2 sizes (256, 64KiB)");
+  EXPECT_EQ(answersOf(suite)[1].text, "hurts at 2 of 2 sizes (256 B, 64 KiB)");
 }
 
 // Suites of equal tests, with the noise of real machines over the turns.
@@ -133,20 +133,21 @@ TEST(Answers, AnInvalidRowIsNamedAndNotCompared) {
   const auto answers = answersOf(suite);
   EXPECT_EQ(answers[2].cells[0].answer, Answer::kUnusable);
   EXPECT_EQ(answers[2].cells[0].note, "a row of baseline is fallback: went over lo");
-  EXPECT_EQ(answers[1].text, "helps at 1 of 2 sizes (256); cannot be used at 1 of 2 sizes (64KiB)");
+  EXPECT_EQ(answers[1].text,
+            "helps at 1 of 2 sizes (256 B); cannot be used at 1 of 2 sizes (64 KiB)");
 }
 
 TEST(Answers, ATestWithTheBaselinesPathIsIdle) {
   Suite suite = someSuite(5);
   suite.tests[1].shows = "rails";
   const auto idle = answersOf(suite)[1];
-  EXPECT_EQ(idle.text, "does nothing here at 2 of 2 sizes (256, 64KiB)");
+  EXPECT_EQ(idle.text, "does nothing here at 2 of 2 sizes (256 B, 64 KiB)");
   EXPECT_EQ(idle.cells[1].note, "rails: 2, as in the baseline");
   EXPECT_TRUE(idle.cells[1].rate) << "the figures are shown all the same";
   for (SuiteRun& run : suite.runs)
     if (run.test == 1) run.rows[1].path.pop_back();
   EXPECT_EQ(answersOf(suite)[1].text,
-            "helps at 1 of 2 sizes (64KiB); does nothing here at 1 of 2 sizes (256)");
+            "helps at 1 of 2 sizes (64 KiB); does nothing here at 1 of 2 sizes (256 B)");
 }
 
 TEST(Answers, FiguresAreMediansAndRailsAreCounted) {

@@ -52,7 +52,7 @@ TEST(SuiteJson, AWrongFieldIsNamed) {
   };
   Json bad = good;
   bad["format"] = "viaduct-suite/2";
-  expect(error(bad), "newer viaduct: viaduct-suite/2");
+  expect(error(bad), "its format is viaduct-suite/2");
   bad["format"] = "viaduct-bench/1";
   expect(error(bad), "this is a file of `viaduct bench`");
   bad = good;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "measure/report/chart.h"
 #include "measure/report/html.h"
 #include "measure/report/scale.h"
@@ -14,7 +15,7 @@
 namespace viaduct::measure {
 namespace {
 
-std::string sizeText(const SuiteCell& cell) { return sizeLabel(static_cast<double>(cell.size)); }
+std::string sizeText(const SuiteCell& cell) { return base::showSize(cell.size); }
 
 Point pointOf(const std::string& test, const SuiteCell& cell, const Improvement& judged) {
   Point out{.x = static_cast<double>(cell.size), .y = judged.value * 100};

@@ -14,7 +14,7 @@ using testing::has;
 TEST(SuiteSection, HasAnswersAChartAndATableForEachTest) {
   const std::string html = suiteHtml({"s.json", someSuite(5)}, "suitea");
   for (const char* part :
-       {"s.json: 5 of 5 rounds", "<b>better</b>: helps at 2 of 2 sizes (256, 64KiB)",
+       {"s.json: 5 of 5 rounds", "<b>better</b>: helps at 2 of 2 sizes (256 B, 64 KiB)",
         "<b>absent</b>: not built in", "id=\"suitea-wide-t\"", "✓ helps</span>",
         "better: VIADUCT_SPIN=0 (expected: nothing at all)", "no difference seen</td>",
         "better, 64 KiB: +", "class=\"whisker\"", "may be wrong by chance"})

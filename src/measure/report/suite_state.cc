@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "measure/result/report_json.h"
 #include "measure/result/result_files.h"
 
 namespace viaduct::measure {
@@ -43,8 +44,13 @@ Result<SuiteFile> SuiteFile::open(const std::string& name, bool fresh) {
   if (!fs::exists(status)) return out;
   VIADUCT_TRY(const std::string text, contentOfFile(name));
   if (isBlank(text)) return out;
-  if (!isSuiteJson(text))
-    return refused(name, "the file holds no suite rounds", "name another file, or remove this one");
+  if (!isSuiteJson(text)) {
+    const std::string format = formatIn(text);
+    return refused(name,
+                   "the file holds no suite rounds" +
+                       (format.empty() ? "" : fmt::format(": its format is {}", format)),
+                   "name another file, or remove this one");
+  }
   if (fresh) return out;
   auto kept = suiteFromJson(text, name);
   if (!kept) {

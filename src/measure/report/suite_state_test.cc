@@ -91,13 +91,15 @@ TEST_F(SuiteFileTest, AFileThatIsNoSuiteIsNotOverwritten) {
     EXPECT_TRUE(has(refusal(true), "no suite rounds")) << "fresh or not";
     EXPECT_EQ(content(), text);
   }
+  put("{\"format\": \"viaduct-pipeline/1\"}");
+  EXPECT_TRUE(has(refusal(), "no suite rounds: its format is viaduct-pipeline/1")) << refusal();
   put(" \n");
   EXPECT_EQ(refusal(), "") << "an empty file is nobody's";
 }
 
 TEST_F(SuiteFileTest, ANewerVersionIsNamedAndFreshReplacesIt) {
   put("{\"format\": \"viaduct-suite/2\"}");
-  EXPECT_TRUE(has(refusal(), "newer viaduct: viaduct-suite/2")) << refusal();
+  EXPECT_TRUE(has(refusal(), "its format is viaduct-suite/2")) << refusal();
   EXPECT_TRUE(has(refusal(), "or start again with --fresh")) << refusal();
   EXPECT_EQ(refusal(true), "");
 }

@@ -29,7 +29,7 @@ constexpr double kWrong = 0.05;  // the part of all 95 % intervals without the t
 
 std::vector<std::string> figuresOf(const SuiteCell& cell) {
   const SuiteFigures& f = cell.figures;
-  return base::cells(base::formatSize(cell.size), digits(f.gb_per_s), digits(f.p50_us),
+  return base::cells(base::showSize(cell.size), digits(f.gb_per_s), digits(f.p50_us),
                      digits(f.p95_us), digits(f.p99_us), digits(f.cores_busy),
                      digits(f.completions_per_s), f.rails);
 }

@@ -17,8 +17,8 @@ TEST(SuiteText, HasATableAndAnAnswerForEachTest) {
        {"5 of 5 rounds, 1 processes on one", "Effects below 1 % are not reported\n",
         "baseline: VIADUCT_SPIN=20us\n", "better: VIADUCT_SPIN=0\n(expected: nothing at all)\n",
         "p95 us", "rails", "not measured: not built in",
-        "\nbetter: helps at 2 of 2 sizes (256, 64KiB)\n",
-        "\nsame: no difference seen at 1 of 1 size (64KiB)\n", "\nabsent: not built in\n",
+        "\nbetter: helps at 2 of 2 sizes (256 B, 64 KiB)\n",
+        "\nsame: no difference seen at 1 of 1 size (64 KiB)\n", "\nabsent: not built in\n",
         "\nAn answer may be wrong by chance: a 95 % interval misses one time in 20."})
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   EXPECT_FALSE(has(text, "baseline: helps")) << text;

@@ -9,20 +9,20 @@
 #include "base/sizes.h"
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
-#include "measure/report/scale.h"
+#include "measure/result/best_rate.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
 
+// Returns the best rate of each backend.
 std::string bestOf(const Report& report) {
-  std::map<std::string, double> best;
-  for (const Row& row : report.rows)
-    if (isGood(row.verdict) && row.gb_per_s)
-      best[row.backend] = std::max(best[row.backend], *row.gb_per_s);
+  std::map<std::string, std::vector<Row>> backends;
+  for (const Row& row : report.rows) backends[row.backend].push_back(row);
   std::string out;
-  for (const auto& [backend, rate] : best)
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", backend, digits(rate));
+  for (const auto& [backend, rows] : backends)
+    if (const auto best = bestRow(rows))
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", backend, digits(best->gb_per_s));
   return out;
 }
 
@@ -86,9 +86,18 @@ class Identity {
   std::vector<std::set<std::string>> values_;
 };
 
+// Tells a row from others of its file.
+std::string whatOf(const Row& row) {
+  if (const auto* const operation = row.as<Operation>()) return base::showSize(operation->size);
+  const auto* const stages = row.as<PipelineRow>();
+  if (stages == nullptr) return kindText(row);
+  return stagesText(*stages) + (stages->run == StagesRun::kTogether ? ", the sum" : "");
+}
+
 Identity whatRowsAre(const std::vector<Source>& sources) {
-  return {sources, {"file", "backend", "op"}, [](const Source& source, const Row& row) {
-            return std::vector<std::string>{source.name, row.backend, opKindName(row.op)};
+  return {sources, {"file", "backend", "op", "what"}, [](const Source& source, const Row& row) {
+            return std::vector<std::string>{source.name, row.backend, opKindName(row.op),
+                                            whatOf(row)};
           }};
 }
 
@@ -102,8 +111,7 @@ Identity howRowsWereDone(const std::vector<Source>& sources) {
 }
 
 Cell blocksCell(const Row& row) {
-  return headCell(
-      fmt::format("{} × {}", row.batch_size, sizeLabel(static_cast<double>(row.block_size))));
+  return headCell(fmt::format("{} × {}", row.batch_size, base::showSize(row.block_size)));
 }
 
 Cell wordsCell(const std::string& words) {
@@ -128,11 +136,8 @@ void addLimitCells(const Row& row, std::vector<Cell>& to) {
 }
 
 void addTimeCells(const Row& row, std::vector<Cell>& to) {
-  const auto* const found = row.as<Operation>();
-  const Operation operation = found == nullptr ? Operation{} : *found;
   to.insert(to.end(),
-            {figureCell(operation.time_us), figureCell(operation.algbw),
-             figureCell(operation.busbw), quantile(row, &Latency::p50),
+            {quantile(row, &Latency::p50),
              figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt),
              quantile(row, &Latency::p99), quantile(row, &Latency::p99_9),
              quantile(row, &Latency::max), times(row.prep_us), times(row.post_us), times(row.tx_us),
@@ -165,9 +170,8 @@ HtmlTable timeTable(const std::vector<Source>& sources) {
       .caption = what.caption("Times and costs of all rows; prep, post and tx: mean / p99"),
       .columns = {"blocks"}};
   what.addColumns(out.columns);
-  for (const char* name :
-       {"operation µs", "algbw GB/s", "busbw GB/s", "p50 µs", "p95 µs", "p99 µs", "p99.9 µs",
-        "max µs", "prep µs", "post µs", "tx µs", "CPU s/GB", "ends/s"})
+  for (const char* name : {"p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "max µs", "prep µs", "post µs",
+                           "tx µs", "CPU s/GB", "ends/s"})
     out.columns.emplace_back(name);
   for (const Source& source : sources)
     for (const Row& row : source.report.rows) {
@@ -204,7 +208,7 @@ std::vector<std::vector<Cell>> hostRows(const Source& source) {
   for (const auto& [host, members] : hosts)
     out.push_back({headCell(source.name), textCell(host.hostname), textCell(members),
                    textCell(host.cpu_model), numberCell(fmt::to_string(host.cores)),
-                   numberCell(base::showSize(host.memory)), textCell(host.kernel),
+                   numberCell(base::roundedSize(host.memory)), textCell(host.kernel),
                    textCell(interfacesOf(host)), textCell(source.report.environment.fingerprint)});
   return out;
 }

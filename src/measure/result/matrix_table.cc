@@ -24,11 +24,7 @@ class Legend {
     std::string out(1, static_cast<char>('a' + number % kLetters));
     return number < kLetters ? out : out + fmt::to_string(number / kLetters);
   }
-  std::string text() {
-    std::string out;
-    for (const std::string& way : ways_) out += fmt::format("  {}  {}\n", markOf(way), way);
-    return out;
-  }
+  const std::vector<std::string>& ways() const { return ways_; }
 
  private:
   std::vector<std::string> ways_;
@@ -64,8 +60,8 @@ std::string blocksOf(const Row& row) {
 }
 
 // Each figure ends with a blank and a mark of two letters. So do the titles, but in blanks.
-std::string tableOf(const std::vector<const Row*>& cells, const std::vector<std::string>& places,
-                    Legend& legend, std::size_t width) {
+void showTable(const std::vector<const Row*>& cells, const std::vector<std::string>& places,
+               Legend& legend, TableSink& sink) {
   std::vector<base::TextColumn> columns{base::figure("from \\ to")};
   std::vector<base::TextRow> rows;
   const auto titles = base::mapped(places, [](const std::string& to) { return to + "   "; });
@@ -82,15 +78,15 @@ std::string tableOf(const std::vector<const Row*>& cells, const std::vector<std:
   }
   const Row& first = *cells.front();
   const MatrixRow& kind = *first.as<MatrixRow>();
-  return fmt::format("{}, {} of {}\n{}\n", processesName(kind.processes),
-                     kind.figure == "rate" ? "GB/s of transfers" : "p50 in us of a transfer",
-                     blocksOf(first), base::tableText(columns, rows, width));
+  sink.table(fmt::format("{}, {} of {}", processesName(kind.processes),
+                         kind.figure == "rate" ? "GB/s of transfers" : "p50 in us of a transfer",
+                         blocksOf(first)),
+             columns, rows);
 }
 
 }  // namespace
 
-std::string matrixText(std::span<const Row> rows, std::size_t width) {
-  std::string out;
+void show(std::span<const Row> rows, TableSink& sink) {
   Legend legend;
   const std::vector<std::string> places = placesOf(rows);
   for (const std::uint32_t processes : {1U, 2U})
@@ -99,13 +95,14 @@ std::string matrixText(std::span<const Row> rows, std::size_t width) {
       for (const Row& row : rows)
         if (row.as<MatrixRow>()->processes == processes && row.as<MatrixRow>()->figure == figure)
           cells.push_back(&row);
-      if (!cells.empty()) out += tableOf(cells, places, legend, width);
+      if (!cells.empty()) showTable(cells, places, legend, sink);
     }
-  out += "ways:\n" + legend.text();
+  sink.line("ways:");
+  for (const std::string& way : legend.ways())
+    sink.line(fmt::format("  {}  {}", legend.markOf(way), way));
   for (const Row& row : rows)
     if (!isGood(row.verdict))
-      out += note(fmt::format("{}: {}: {}", kindText(row), loudName(row.verdict), row.why));
-  return out;
+      sink.note(fmt::format("{}: {}: {}", kindText(row), loudName(row.verdict), row.why));
 }
 
 }  // namespace viaduct::measure::matrix

@@ -1,14 +1,13 @@
-// The rows of a matrix of GPUs as text for people. Threads: pure functions.
+// The tables of a matrix of GPUs. Threads: pure functions.
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "measure/result/row.h"
+#include "measure/result/table_sink.h"
 
 namespace viaduct::measure::matrix {
 
-// The tables have at most `width` columns, if the figures allow.
-std::string matrixText(std::span<const Row> rows, std::size_t width);
+void show(std::span<const Row> rows, TableSink& sink);
 
 }  // namespace viaduct::measure::matrix

@@ -9,6 +9,12 @@
 namespace viaduct::measure::matrix {
 namespace {
 
+std::string textOf(std::span<const Row> rows, std::size_t width) {
+  TextSink sink(width);
+  show(rows, sink);
+  return sink.text();
+}
+
 using testing::has;
 
 std::vector<Row> rowsOf(const std::vector<std::string>& places) {
@@ -33,7 +39,7 @@ TEST(MatrixTable, HasTheFiguresWithAMarkForTheirWay) {
       kind.way = "x/near";
     }
   }
-  const std::string text = matrixText(rows, base::kNoLimit);
+  const std::string text = textOf(rows, base::kNoLimit);
   EXPECT_TRUE(has(text, "    GPU 0  1.00 a    1.00 a     345 b\n")) << text;
   EXPECT_TRUE(has(text, "    GPU 1  7.25 a    7.25 a    7.25 a\n")) << text;
   EXPECT_TRUE(has(text, "  a  x/far\n  b  x/near\n")) << text;
@@ -46,7 +52,7 @@ TEST(MatrixTable, FitsInto80Columns) {
   std::vector<Row> rows = rowsOf(places);
   for (Row& row : rows) row.gb_per_s = 12345;
   for (Row& row : rows) row.latency_us->p50 = 123456;
-  const std::string text = matrixText(rows, 80);
+  const std::string text = textOf(rows, 80);
   EXPECT_LE(testing::widestLine(text), 80U) << text;
   EXPECT_TRUE(has(text, "GPU 15\n")) << text;
 }
@@ -55,7 +61,7 @@ TEST(MatrixTable, AFailedPairIsNamed) {
   std::vector<Row> rows = rowsOf({"GPU 0"});
   rows[0].verdict = Verdict::kCorrupt;
   rows[0].why = "a word";
-  const std::string text = matrixText(rows, base::kNoLimit);
+  const std::string text = textOf(rows, base::kNoLimit);
   EXPECT_TRUE(has(text, "failed")) << text;
   EXPECT_TRUE(has(text, "GPU 0 to GPU 0, rate of one process: CORRUPT: a word\n")) << text;
 }

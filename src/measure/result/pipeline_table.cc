@@ -32,14 +32,14 @@ constexpr std::array kColumns{base::words("stage"),
                               base::figure("+/-"),
                               base::figure("busy")};
 
-std::string stagesTable(const PipelineRates& rates, std::size_t width) {
+std::vector<base::TextRow> stageRows(const PipelineRates& rates) {
   std::vector<base::TextRow> rows;
   for (const StageRates& stage : rates.stages)
     rows.push_back(
         {{stage.name, stage.route, stage.way, digits(middle(stage.alone)), spreadOf(stage.alone),
           digits(middle(stage.together)), spreadOf(stage.together), digits(middle(rates.whole)),
           spreadOf(rates.whole), percent(middle(stage.busy))}});
-  return base::tableText(kColumns, rows, width);
+  return rows;
 }
 
 std::string nameAt(const PipelineRates& rates, std::size_t stage) {
@@ -113,21 +113,20 @@ std::vector<std::string> conclusionsOf(std::span<const Row> rows) {
   return out;
 }
 
-std::string pipelineText(std::span<const Row> rows, std::size_t width) {
+void show(std::span<const Row> rows, TableSink& sink) {
   const PipelineRates rates = ratesOf(rows);
-  if (rates.stages.empty() || rates.stages.front().alone.empty()) return {};
+  if (rates.stages.empty() || rates.stages.front().alone.empty()) return;
   const Row& first = rows.front();
-  std::string out =
-      fmt::format("pipeline: {}\n{} each transfer, median of {}\n\n{}",
-                  first.as<PipelineRow>()->pipeline, base::showSize(first.block_size),
-                  counted(rates.stages.front().alone.size(), "round"), stagesTable(rates, width));
+  sink.line("pipeline: " + first.as<PipelineRow>()->pipeline);
+  sink.line(fmt::format("{} each transfer, median of {}", base::showSize(first.block_size),
+                        counted(rates.stages.front().alone.size(), "round")));
+  sink.table("", kColumns, stageRows(rates));
   for (const Row& row : rows) {
     const std::string what = "^ " + stagesText(*row.as<PipelineRow>()) + ": ";
     if (row.verdict != Verdict::kOk && row.verdict != Verdict::kUnproven)
-      out += note(what + loudName(row.verdict) + ": " + row.why);
-    if (!row.remark.empty()) out += note(what + row.remark);
+      sink.note(what + loudName(row.verdict) + ": " + row.why);
+    if (!row.remark.empty()) sink.note(what + row.remark);
   }
-  return out;
 }
 
 }  // namespace viaduct::measure::pipeline

@@ -1,4 +1,4 @@
-// The rows of a pipeline as text for people. Threads: pure functions.
+// The table of a pipeline, and its conclusions. Threads: pure functions.
 #pragma once
 
 #include <span>
@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "measure/result/row.h"
+#include "measure/result/table_sink.h"
 
 namespace viaduct::measure::pipeline {
 
 // The bottleneck, the efficiency and the number of checked transfers. Empty without a whole round.
 std::vector<std::string> conclusionsOf(std::span<const Row> rows);
-// The table has at most `width` columns, if the figures allow.
-std::string pipelineText(std::span<const Row> rows, std::size_t width);
+// Nothing without a whole round.
+void show(std::span<const Row> rows, TableSink& sink);
 
 }  // namespace viaduct::measure::pipeline

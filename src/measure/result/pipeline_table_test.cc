@@ -10,6 +10,12 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
+std::string textOf(std::span<const Row> rows, std::size_t width) {
+  TextSink sink(width);
+  show(rows, sink);
+  return sink.text();
+}
+
 Row rowOf(StagesRun run, std::vector<StageResult> stages, std::vector<double> parts = {}) {
   Row row{.backend = "file",
           .scheme = "pipeline",
@@ -50,9 +56,9 @@ std::string joined(const std::vector<std::string>& lines) {
 
 TEST(PipelineTable, HasTheStagesWithTheirRates) {
   EXPECT_EQ(
-      pipelineText(sample(), base::kNoLimit),
+      textOf(sample(), base::kNoLimit),
       "pipeline: file:/a,host,net,host,file:/b\n"
-      "128.0 MiB each transfer, median of 3 rounds\n\n"
+      "128 MiB each transfer, median of 3 rounds\n\n"
       "stage  from -> to       path        alone GB/s  +/-  together  +/-  pipeline  +/-  busy\n"
       "load   file:/a -> host  file/uring        2.00   0%      1.30   0%      1.20   0%   60%\n"
       "net    host -> host     tcp/socket        4.00   0%      1.20   0%      1.20   0%   30%\n"
@@ -75,7 +81,7 @@ TEST(PipelineTable, FitsInto80Columns) {
   load.route = "file:/nvme/models/a-model-with-a-long-name/weights.bin -> host";
   load.gb_per_s = {0.00012, 123456};
   rows[4].remark = "interrupted after 0.9 of 1.5 s";
-  const std::string text = pipelineText(rows, 80);
+  const std::string text = textOf(rows, 80);
   EXPECT_LE(testing::widestLine(text), 80U) << text;
   EXPECT_TRUE(testing::has(
       text,
@@ -100,7 +106,7 @@ TEST(PipelineTable, OneStageHasNeitherPipelineNorEfficiency) {
 }
 
 TEST(PipelineTable, WithoutAWholeRoundThereIsNoText) {
-  EXPECT_EQ(pipelineText({}, 80), "");
+  EXPECT_EQ(textOf({}, 80), "");
   EXPECT_TRUE(conclusionsOf({}).empty());
 }
 
@@ -108,7 +114,7 @@ TEST(PipelineTable, AWrongRowIsNamed) {
   std::vector<Row> rows = sample();
   rows[2].verdict = Verdict::kCorrupt;
   rows[2].why = "damaged bytes at the end of store";
-  EXPECT_TRUE(testing::has(pipelineText(rows, base::kNoLimit),
+  EXPECT_TRUE(testing::has(textOf(rows, base::kNoLimit),
                            "store alone: CORRUPT: damaged bytes at the end of store"));
 }
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/sizes.h"
+#include <algorithm>
+#include <array>
+
 #include "measure/result/report.h"
 #include "measure/result/row_json.h"
 
@@ -76,47 +78,69 @@ Error notRead(const std::string& file, std::string detail, std::string remedy) {
           .remedy = std::move(remedy)};
 }
 
-// Returns the program that writes a format of viaduct.
-std::string_view writerOf(std::string_view format) {
-  if (format.starts_with("viaduct-bench/")) return "viaduct bench";
-  if (format.starts_with("viaduct-suite/")) return "viaduct suite";
-  if (format.starts_with("viaduct-compare/")) return "viaduct compare";
-  if (format.starts_with("viaduct-pipeline/")) return "viaduct bench --pipeline";
-  if (format.starts_with("viaduct-swap/")) return "viaduct bench --scheme swap";
-  if (format.starts_with("viaduct-gpu-matrix/")) return "viaduct bench --gpu-matrix";
-  return {};
+// A format of viaduct, and the command whose results it has.
+struct KnownFormat {
+  std::string_view front, writer;
+  bool old = false;  // no command writes it any more
+};
+constexpr std::array kKnownFormats{
+    KnownFormat{"viaduct-bench/", "viaduct bench"},
+    KnownFormat{"viaduct-suite/", "viaduct suite"},
+    KnownFormat{"viaduct-compare/", "viaduct compare"},
+    KnownFormat{"viaduct-explain/", "viaduct bench --explain"},
+    KnownFormat{"viaduct-doctor/", "viaduct doctor"},
+    KnownFormat{"viaduct-pipeline/", "viaduct pipeline", true},
+    KnownFormat{"viaduct-swap/", "viaduct swap", true},
+    KnownFormat{"viaduct-gpu-matrix/", "viaduct matrix", true},
+};
+
+std::string formatOf(const Json& json) {
+  const auto at = json.is_object() ? json.find("format") : json.end();
+  return at != json.end() && at->is_string() ? at->get<std::string>() : std::string{};
+}
+
+Error otherFormat(const std::string& file, const std::string& format, const FormatName& wanted) {
+  const std::string give = fmt::format("give a file that `{} --json` wrote", wanted.writer);
+  const auto known = std::ranges::find_if(
+      kKnownFormats, [&](const KnownFormat& one) { return format.starts_with(one.front); });
+  if (known == kKnownFormats.end())
+    return notRead(
+        file,
+        fmt::format("this JSON is not a result file: its \"format\" is not {}N", wanted.front),
+        give);
+  if (known->old)
+    return notRead(
+        file, fmt::format("an older viaduct wrote it: its format is {}", format),
+        fmt::format("read it with that viaduct, or measure again with `{} --json`", known->writer));
+  return notRead(
+      file, fmt::format("this is a file of `{}`: its format is {}", known->writer, format), give);
 }
 
 // Refuses other formats and versions, whose fields may differ.
-Status checkFormat(const Json& json, const std::string& file, const FormatName& name) {
-  const auto at = json.is_object() ? json.find("format") : json.end();
-  const bool text = at != json.end() && at->is_string();
-  const std::string format = text ? at->get<std::string>() : std::string{};
-  const bool ours = format.starts_with(name.front);
-  const auto version = base::parseCount(ours ? format.substr(name.front.size()) : "");
-  const std::string wanted = fmt::format("give a file that `{} --json` wrote", name.writer);
-  if (const std::string_view other = writerOf(format); !ours && !other.empty())
-    return notRead(file, fmt::format("this is a file of `{}`", other), wanted);
-  if (!version)
-    return notRead(
-        file, fmt::format("this JSON is not a result file: its \"format\" is not {}N", name.front),
-        wanted);
-  if (*version != name.version)
-    return notRead(file,
-                   fmt::format("written by a newer viaduct: {}; this one reads up to {}", format,
-                               name.version),
-                   "read it with that viaduct");
-  return Ok{};
+Status checkFormat(const Json& json, const std::string& file, const FormatName& wanted) {
+  const std::string format = formatOf(json);
+  if (!format.starts_with(wanted.front)) return otherFormat(file, format, wanted);
+  const std::string ours = wanted.text();
+  if (format == ours) return Ok{};
+  return notRead(
+      file,
+      fmt::format("another viaduct wrote it: its format is {}, and this one reads {}", format,
+                  ours),
+      fmt::format("read it with that viaduct, or measure again with `{} --json`", wanted.writer));
 }
 
 }  // namespace
 
 bool hasFormat(std::string_view text, const FormatName& format) {
-  const auto json = parseJson(text);
-  if (!json || !json->is_object()) return false;
-  const auto at = json->find("format");
-  return at != json->end() && at->is_string() && at->get<std::string>().starts_with(format.front);
+  return formatIn(text).starts_with(format.front);
 }
+
+std::string formatIn(std::string_view text) {
+  const auto json = parseJson(text);
+  return json ? formatOf(*json) : std::string{};
+}
+
+std::string FormatName::text() const { return fmt::format("{}{}", front, version); }
 
 Result<Json> parseFile(std::string_view text, const std::string& file, const char* reading,
                        const FormatName& name) {
@@ -132,7 +156,7 @@ Result<Json> parseFile(std::string_view text, const std::string& file, const cha
 }
 
 std::string fileText(const FormatName& format, const Json& content) {
-  Json out{{"format", fmt::format("{}{}", format.front, format.version)}};
+  Json out{{"format", format.text()}};
   out.update(content);
   return dumpJson(out, 2) + "\n";
 }

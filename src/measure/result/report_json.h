@@ -21,7 +21,10 @@ struct FormatName {
   std::string_view front = {};  // up to the slash
   std::uint64_t version = 1;    // changes when a field changes its meaning
   std::string_view writer = {};
+  std::string text() const;
 };
+// Returns the format that the text names if it is JSON, or an empty text.
+std::string formatIn(std::string_view text);
 // True if the text is JSON of this format, of any version.
 bool hasFormat(std::string_view text, const FormatName& format);
 // Returns the text of a file in that format.

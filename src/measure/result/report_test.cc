@@ -1,9 +1,11 @@
 #include "measure/result/report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "support/text.h"
 
@@ -113,8 +115,21 @@ TEST(Reports, BadFilesAreRefusedWithTheReason) {
   EXPECT_TRUE(has(complaintAbout("Block Size (B)"), "line 1, column 1"));
   EXPECT_TRUE(has(complaintAbout("[1, 2]"), "is not a result file"));
   EXPECT_TRUE(has(complaintAbout(R"({"format": "pigeon/7"})"), "is not a result file"));
-  EXPECT_TRUE(has(complaintAbout(R"({"format": "viaduct-bench/2", "all": "new"})"),
-                  "written by a newer viaduct: viaduct-bench/2; this one reads up to 1"));
+  EXPECT_EQ(complaintAbout(R"({"format": "viaduct-bench/2", "all": "new"})"),
+            "read result file: unsupported: another viaduct wrote it: its format is "
+            "viaduct-bench/2, and this one reads viaduct-bench/1; file a.json; what to do: read it "
+            "with that viaduct, or measure again with `viaduct bench --json`");
+  for (const auto& [format, command] : {std::pair("viaduct-pipeline/1", "viaduct pipeline"),
+                                        {"viaduct-swap/1", "viaduct swap"},
+                                        {"viaduct-gpu-matrix/1", "viaduct matrix"}})
+    EXPECT_EQ(
+        complaintAbout(fmt::format(R"({{"format": "{}", "version": "1"}})", format)),
+        fmt::format("read result file: unsupported: an older viaduct wrote it: its format is "
+                    "{}; file a.json; what to do: read it with that viaduct, or measure again "
+                    "with `{} --json`",
+                    format, command));
+  EXPECT_TRUE(has(complaintAbout(R"({"format": "viaduct-doctor/1"})"),
+                  "this is a file of `viaduct doctor`: its format is viaduct-doctor/1"));
   auto json = nlohmann::json::parse(whole);
   json["rows"][1].erase("block_size");
   EXPECT_TRUE(has(complaintAbout(json.dump()), "rows[1].block_size is missing"));

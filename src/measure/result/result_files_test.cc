@@ -53,7 +53,7 @@ TEST_F(Files, AnUnreadableFileIsNamed) {
   EXPECT_TRUE(has(complaint(""), "it is empty"));
   EXPECT_TRUE(has(complaint("hello\n"), "the file holds neither JSON nor a table of a known tool"));
   EXPECT_TRUE(has(complaint("{\"format\": \"viaduct-bench/1\", "), "ends too early"));
-  EXPECT_TRUE(has(complaint("{\"format\": \"viaduct-bench/9\"}"), "newer viaduct"));
+  EXPECT_TRUE(has(complaint("{\"format\": \"viaduct-bench/9\"}"), "its format is viaduct-bench/9"));
 }
 
 }  // namespace

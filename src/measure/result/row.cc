@@ -20,6 +20,9 @@ bool sameKvPoint(const KvWorkload& a, const KvWorkload& b) {
 std::string textOfKind(const std::monostate& /*blocks*/) { return {}; }
 std::string textOfKind(const Operation& /*its scheme tells*/) { return {}; }
 std::string textOfKind(const KvWorkload& kv) {
+  if (kv.replay)
+    return fmt::format("{}, replay at speed {:g}, block {}, TP {}, {}, {}", kv.model,
+                       kv.replay->speed, kv.source_block, kv.source_tp, kv.order, kv.arrangement);
   return fmt::format("{}, {} tokens, block {} to {}, TP {} to {}, {}, {}", kv.model, kv.tokens,
                      kv.source_block, kv.destination_block, kv.source_tp, kv.destination_tp,
                      kv.order, kv.arrangement);
@@ -45,6 +48,11 @@ std::string stagesText(const PipelineRow& row) {
 
 std::string kindText(const Row& row) {
   return std::visit([](const auto& kind) { return textOfKind(kind); }, row.kind);
+}
+
+std::uint64_t chosenSize(const Row& row) {
+  const auto* const operation = row.as<Operation>();
+  return operation == nullptr ? row.block_size : operation->size;
 }
 
 bool isGood(Verdict verdict) { return verdict == Verdict::kOk || verdict == Verdict::kUnproven; }

@@ -152,6 +152,13 @@ struct Operation {
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
+// A known cause of a slow row: docs/measuring.md.
+struct SlowCause {
+  std::string name = {};  // "shaped-interface"
+  std::string what = {}, remedy = {};
+  friend bool operator==(const SlowCause&, const SlowCause&) = default;
+};
+
 // Transfers whose contents were checked.
 struct Checks {
   std::uint64_t transfers = 0;
@@ -163,7 +170,7 @@ struct Checks {
 
 // A replayed trace: docs/kv-trace.md.
 struct KvReplayed {
-  std::string trace = {};
+  std::string trace = {}, format = {};  // the file
   double speed = 1;
   std::uint64_t requests = 0, left_out = 0;  // replayed, and too large for a pool
   std::uint64_t hash_ids = 0, hit_ids = 0;
@@ -221,7 +228,9 @@ struct PipelineRow {
   friend bool operator==(const PipelineRow&, const PipelineRow&) = default;
 };
 
-// Copies of many small blocks between host memory and a GPU: docs/swap.md.
+inline constexpr auto kOneCallABlock = "one call a block";  // the baseline's SwapRow::way
+
+// Copies of many small blocks between host memory and a GPU: docs/bench.md.
 struct SwapRow {
   std::string direction = {};     // "in", "out"
   std::string order = {};         // "contiguous", "random"
@@ -231,7 +240,7 @@ struct SwapRow {
   friend bool operator==(const SwapRow&, const SwapRow&) = default;
 };
 
-// Copies between two places of one host: docs/gpu-matrix.md.
+// Copies between two places of one host: docs/bench.md.
 struct MatrixRow {
   std::string from = {}, to = {};  // "host", "GPU 0"
   std::uint32_t processes = 1;     // 1: one process has both ends
@@ -287,6 +296,7 @@ struct Row {
   Verdict verdict = Verdict::kOk;
   std::string why = {};     // the reason, unless the verdict is ok
   std::string remark = {};  // other facts that explain the figures
+  std::vector<SlowCause> causes = {};
 
   // Null: the row is of another kind.
   template <class Kind>
@@ -305,6 +315,8 @@ std::string stagesText(const PipelineRow& row);
 // Says what the row's kind measures: "Llama-3.1-8B, 8192 tokens, ...", "in random, viaduct". Empty
 // for blocks, and for patterns, which the scheme names.
 std::string kindText(const Row& row);
+// The size that the user chose: of a block, or of an operation, which pieces make.
+std::uint64_t chosenSize(const Row& row);
 // The payload at the median latency, in 10^9 bytes a second.
 std::optional<double> rateAtP50(const Row& row);
 // Says for each paged KV row which part of its bulk row's rate it has.

@@ -48,6 +48,12 @@ void describe(auto& json, base::Is<Ceiling> auto& ceiling) {
   json.need("percent", ceiling.percent);
 }
 
+void describe(auto& json, base::Is<SlowCause> auto& cause) {
+  json.need("name", cause.name);
+  json.need("what", cause.what);
+  json.need("remedy", cause.remedy);
+}
+
 void describe(auto& json, base::Is<Checks> auto& checks) {
   json.need("transfers", checks.transfers);
   json.need("smallest_caught", checks.smallest_caught);
@@ -97,6 +103,7 @@ void describe(auto& json, base::Is<Operation> auto& operation) {
 
 void describe(auto& json, base::Is<KvReplayed> auto& replay) {
   json.need("trace", replay.trace);
+  json.may("format", replay.format);
   json.need("speed", replay.speed);
   json.need("requests", replay.requests);
   json.need("left_out", replay.left_out);
@@ -242,6 +249,7 @@ void describeRow(auto& json, auto& row) {
   json.word("verdict", row.verdict, kVerdicts);
   json.may("why", row.why);
   json.may("remark", row.remark);
+  json.may("causes", row.causes);
 }
 
 }  // namespace

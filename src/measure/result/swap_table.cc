@@ -14,14 +14,12 @@
 namespace viaduct::measure::swap {
 namespace {
 
-constexpr auto kBaseline = "one call a block";
-
 // Returns how many times faster than the baseline of the same blocks the row is.
 std::optional<double> timesBaseline(std::span<const Row> rows, const Row& row) {
   const SwapRow& kind = *row.as<SwapRow>();
   const auto baseline = std::ranges::find_if(rows, [&](const Row& other) {
     const SwapRow& theirs = *other.as<SwapRow>();
-    return theirs.way == kBaseline && other.block_size == row.block_size &&
+    return theirs.way == kOneCallABlock && other.block_size == row.block_size &&
            theirs.direction == kind.direction && theirs.order == kind.order;
   });
   if (baseline == rows.end() || !row.gb_per_s || baseline->gb_per_s.value_or(0) <= 0)
@@ -60,42 +58,40 @@ std::vector<std::string> cellsOf(std::span<const Row> rows, const Row& row) {
 
 // The ceilings that rows have reached in part, and the reasons of those that are unknown; each
 // once.
-std::string ceilingsText(std::span<const Row> rows) {
-  std::vector<std::string> lines;
+std::vector<std::string> ceilingsOf(std::span<const Row> rows) {
+  std::vector<std::string> out;
   for (const Row& row : rows) {
     if (!row.ceiling_unknown.empty())
-      lines.push_back(fmt::format("ceiling of {}: not measured: {}\n", row.as<SwapRow>()->direction,
-                                  row.ceiling_unknown));
+      out.push_back(fmt::format("ceiling of {}: not measured: {}", row.as<SwapRow>()->direction,
+                                row.ceiling_unknown));
     if (row.ceiling)
-      lines.push_back(
-          fmt::format("ceiling: {}, {} GB/s\n", row.ceiling->name, digits(row.ceiling->gb_per_s)));
+      out.push_back(
+          fmt::format("ceiling: {}, {} GB/s", row.ceiling->name, digits(row.ceiling->gb_per_s)));
   }
-  std::ranges::sort(lines);
-  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
-  std::string out;
-  for (const std::string& line : lines) out += line;
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
 }  // namespace
 
-std::string swapText(std::span<const Row> all, std::size_t width) {
-  if (all.empty()) return {};
+void show(std::span<const Row> all, TableSink& sink) {
+  if (all.empty()) return;
   const Row& first = all.front();
-  std::string out =
-      fmt::format("swap between {} and {}\n{} a copy, each way in {} in turns\n\n", hostWords(all),
-                  first.as<SwapRow>()->gpu, counted(first.batch_size, "block"),
-                  counted(first.gb_per_s_parts.size(), "round"));
+  sink.line(fmt::format("swap between {} and {}", hostWords(all), first.as<SwapRow>()->gpu));
+  sink.line(fmt::format("{} a copy, each way in {} in turns", counted(first.batch_size, "block"),
+                        counted(first.gb_per_s_parts.size(), "round")));
   std::vector<base::TextRow> rows;
   for (const Row& row : all) {
     base::TextRow& line = rows.emplace_back(base::TextRow{.cells = cellsOf(all, row)});
     if (!isGood(row.verdict)) line.after = note("^ " + loudName(row.verdict) + ": " + row.why);
     if (row.interrupted) line.after += note("^ " + row.remark);
   }
-  out += base::tableText(kColumns, rows, width) + "\n" + ceilingsText(all);
+  sink.table("", kColumns, rows);
+  for (const std::string& line : ceilingsOf(all)) sink.line(line);
   const bool good = std::ranges::all_of(all, [](const Row& row) { return isGood(row.verdict); });
-  return out + (good ? "every byte of the blocks and of the guard blocks was checked\n"
-                     : "not every row is valid\n");
+  sink.line(good ? "every byte of the blocks and of the guard blocks was checked"
+                 : "not every row is valid");
 }
 
 }  // namespace viaduct::measure::swap

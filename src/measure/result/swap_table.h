@@ -1,14 +1,13 @@
-// Rows of swapping as text for people. Threads: pure functions.
+// The table of swapping. Threads: pure functions.
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "measure/result/row.h"
+#include "measure/result/table_sink.h"
 
 namespace viaduct::measure::swap {
 
-// The table has at most `width` columns, if the figures allow.
-std::string swapText(std::span<const Row> rows, std::size_t width);
+void show(std::span<const Row> rows, TableSink& sink);
 
 }  // namespace viaduct::measure::swap

@@ -8,6 +8,12 @@
 namespace viaduct::measure::swap {
 namespace {
 
+std::string textOf(std::span<const Row> rows, std::size_t width) {
+  TextSink sink(width);
+  show(rows, sink);
+  return sink.text();
+}
+
 using testing::has;
 
 std::vector<Row> sample() {
@@ -34,13 +40,12 @@ std::vector<Row> sample() {
 }
 
 TEST(SwapTable, HasARowForEachWay) {
-  const std::string text = swapText(sample(), base::kNoLimit);
+  const std::string text = textOf(sample(), base::kNoLimit);
   EXPECT_TRUE(has(text, "GPU 0 (NVIDIA H100)\n1024 blocks a copy, each way in 3 rounds in turns\n"))
       << text;
-  EXPECT_TRUE(
-      has(text,
-          "4.0 KiB  out        random  viaduct           20.0   5%     40%   10.0     3.00  "
-          "kernel\n"))
+  EXPECT_TRUE(has(text,
+                  "4 KiB  out        random  viaduct           20.0   5%     40%   10.0     3.00  "
+                  "kernel\n"))
       << text;
   EXPECT_TRUE(has(text, "one call a block  2.00   0%       -   1.00        -  copy engine\n"))
       << text;
@@ -54,7 +59,7 @@ TEST(SwapTable, FitsInto80Columns) {
   rows[0].gb_per_s = 123456;
   rows[0].prep_us->mean = 123456;
   rows[1].ceiling_unknown = "no memory";
-  const std::string text = swapText(rows, 80);
+  const std::string text = textOf(rows, 80);
   EXPECT_TRUE(has(text, "\ndirection: out, order: random\n")) << text;
   EXPECT_TRUE(has(text, "copy engine\n")) << text;
   EXPECT_LE(testing::widestLine(text), 80U) << text;
@@ -65,13 +70,13 @@ TEST(SwapTable, SaysWhatIsWrongAndWhatIsUnknown) {
   rows[0].verdict = Verdict::kCorrupt;
   rows[0].why = "in host memory, guard block 4 is wrong";
   rows[0].ceiling_unknown = "no memory";
-  const std::string text = swapText(rows, base::kNoLimit);
+  const std::string text = textOf(rows, base::kNoLimit);
   EXPECT_TRUE(has(text, "^ CORRUPT: in host memory, guard block 4 is wrong")) << text;
   EXPECT_TRUE(has(text, "ceiling of out: not measured: no memory\n")) << text;
   EXPECT_FALSE(has(text, "was checked")) << text;
 }
 
-TEST(SwapTable, IsEmptyWithoutRows) { EXPECT_EQ(swapText({}, 80), ""); }
+TEST(SwapTable, IsEmptyWithoutRows) { EXPECT_EQ(textOf({}, 80), ""); }
 
 }  // namespace
 }  // namespace viaduct::measure::swap

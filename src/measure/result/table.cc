@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -43,14 +44,47 @@ std::vector<std::string> cellsOf(const Row& row) {
       digits(latency ? std::optional(latency->p99) : std::nullopt), digits(row.cpu_s_per_gb));
 }
 
+// Returns the words of a heading.
+std::string whatOf(const Row& row) {
+  std::string out = fmt::format("{} {}", row.backend, opKindName(row.op));
+  if (row.as<Operation>() != nullptr)
+    out += fmt::format(", {} of {} members", row.scheme, row.initiators);
+  if (!row.heat.empty()) out += fmt::format(", {} blocks", row.heat);
+  if (usesGpu(row)) out += ", " + row.memory;
+  return row.copied_by.empty() ? out : out + ", copied by " + row.copied_by;
+}
+
+std::string verdictNote(const Row& row) {
+  if (!isGood(row.verdict)) return note("^ " + loudName(row.verdict) + ": " + row.why);
+  return row.verdict == Verdict::kUnproven ? note("^ unproven: " + row.why) : "";
+}
+
+void showPatterns(std::span<const Row> rows, TableSink& sink) {
+  std::vector<std::string> titles;
+  std::vector<std::vector<base::TextRow>> tables;
+  for (const Row& row : rows) {
+    auto at = std::ranges::find(titles, whatOf(row));
+    if (at == titles.end()) {
+      at = titles.insert(at, whatOf(row));
+      tables.emplace_back();
+    }
+    tables[static_cast<std::size_t>(at - titles.begin())].push_back(
+        {.cells = cellsOf(row, *row.as<Operation>()), .after = verdictNote(row)});
+  }
+  for (std::size_t i = 0; i < titles.size(); ++i) sink.table(titles[i], kPatternColumns, tables[i]);
+}
+
 }  // namespace
 
-std::string tablesBesideRows(std::span<const Row> rows, std::size_t width) {
-  if (rows.empty()) return {};
-  if (rows.front().as<PipelineRow>() != nullptr) return pipeline::pipelineText(rows, width);
-  if (rows.front().as<SwapRow>() != nullptr) return swap::swapText(rows, width);
-  if (rows.front().as<MatrixRow>() != nullptr) return matrix::matrixText(rows, width);
-  return {};
+void showTables(std::span<const Row> rows, Kinds which, TableSink& sink) {
+  if (rows.empty()) return;
+  const Row& first = rows.front();
+  if (first.as<PipelineRow>() != nullptr) return pipeline::show(rows, sink);
+  if (first.as<SwapRow>() != nullptr) return swap::show(rows, sink);
+  if (first.as<MatrixRow>() != nullptr) return matrix::show(rows, sink);
+  if (which != Kinds::kAll) return;
+  if (first.as<KvWorkload>() != nullptr) return showKv(rows, sink);
+  if (first.as<Operation>() != nullptr) showPatterns(rows, sink);
 }
 
 RowTable::RowTable(std::size_t width)
@@ -62,11 +96,7 @@ std::string RowTable::add(const Row& row) {
       row.as<MatrixRow>() != nullptr)
     return {};
   const auto* const operation = row.as<Operation>();
-  std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
-  if (operation != nullptr) what += fmt::format(", {} of {} members", row.scheme, row.initiators);
-  if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
-  if (usesGpu(row)) what += ", " + row.memory;
-  if (!row.copied_by.empty()) what += ", copied by " + row.copied_by;
+  std::string what = whatOf(row);
   base::TextTable& table = operation != nullptr ? patterns_ : rows_;
   std::string path = pathWords(row), out;
   // A row that moved nothing has no path, and causes no new heading.
@@ -78,8 +108,7 @@ std::string RowTable::add(const Row& row) {
   }
   out += table.row(operation != nullptr ? cellsOf(row, *operation) : cellsOf(row));
   for (const std::string& line : deviceLines(row)) out += note(line);
-  if (!isGood(row.verdict)) out += note("^ " + loudName(row.verdict) + ": " + row.why);
-  if (row.verdict == Verdict::kUnproven) out += note("^ unproven: " + row.why);
+  out += verdictNote(row);
   // The remark about a path holds for many rows.
   if (!row.remark.empty() && row.remark != remark_) out += note("^ " + row.remark);
   remark_ = row.remark;

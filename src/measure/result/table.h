@@ -1,18 +1,22 @@
 // Prints rows as lines for people. Threads: one at a time.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "base/text_table.h"
 #include "measure/result/kv_table.h"
 #include "measure/result/row.h"
+#include "measure/result/table_sink.h"
 
 namespace viaduct::measure {
 
-// The tables of pipelines, swaps and matrices, which show rows beside one another. The tables have
-// at most `width` columns, if the figures allow.
-std::string tablesBesideRows(std::span<const Row> rows, std::size_t width);
+// Shows the tables of those kinds of rows that have tables of their own: pipelines, swaps and
+// matrices. kAll adds KV caches, traces and patterns, whose rows a RowTable prints as they come.
+// All `rows` must be of one kind.
+enum class Kinds : std::uint8_t { kBesideOneAnother, kAll };
+void showTables(std::span<const Row> rows, Kinds which, TableSink& sink);
 
 class RowTable {
  public:

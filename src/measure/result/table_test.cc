@@ -25,7 +25,7 @@ TEST(RowTable, ALineHasAllFigures) {
   EXPECT_EQ(RowTable(80).add(tableRow()),
             "local write, hot blocks: local/mapped on copy, proven\n"
             "    block  batch     GB/s   +/- of max skips    p50 us    p99 us  CPU/GB\n"
-            "  4.0 KiB     64     12.3    2%    88%  <10%      21.2       300  0.0815\n");
+            "    4 KiB     64     12.3    2%    88%  <10%      21.2       300  0.0815\n");
 }
 
 TEST(RowTable, AHeadingPrecedesAnotherBackendOrPath) {

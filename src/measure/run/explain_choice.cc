@@ -234,6 +234,12 @@ void addServing(const BackendInfo& backend, const Buffer& here, std::vector<Serv
     add("GPU " + gpu, host::placeAt({}, host::kPciFunctions + gpu));
 }
 
+std::vector<causes::Cause> causesHere(const ExplainRequest& request) {
+  causes::Scene scene = causes::hereAndNow({}, host::linkFacts());
+  scene.threads = request.threads;
+  return causes::causesOf(scene);
+}
+
 // Staging comes after all backends.
 const ExplainedBackend* firstOf(const std::vector<ExplainedBackend>& all, OpKind op, bool far) {
   for (const bool staged : {false, true})
@@ -267,7 +273,7 @@ std::string nicOfRail(const std::string& rail, const std::vector<NamedNic>& nics
 }
 
 Result<Explanation> explainChoice(const ExplainRequest& request) {
-  Explanation out{.asked = request};
+  Explanation out{.asked = request, .causes = causesHere(request)};
   VIADUCT_TRY(const auto other, OtherEnd::start(request));
   VIADUCT_TRY(auto ends, openWhatOpens(ofThisEnd(request.settings)));
   if (ends.agent)
@@ -288,7 +294,7 @@ Result<Explanation> explainChoice(const ExplainRequest& request) {
 }
 
 Result<Explanation> explainStorage(const ExplainRequest& request, Spec spec) {
-  Explanation out{.asked = request, .stored = true};
+  Explanation out{.asked = request, .stored = true, .causes = causesHere(request)};
   spec.rows.resize(1);
   spec.rows[0].block_bytes = kBlock;
   spec.rows[0].batch = 1;

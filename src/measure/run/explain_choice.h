@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "causes/causes.h"
 #include "host/nearness.h"
 #include "measure/workload/buffer.h"
 #include "measure/workload/spec.h"
@@ -21,7 +22,8 @@ struct ExplainRequest {
   Settings settings = {};  // the explanation includes named backends that fail to open
   Buffer::Kind memory = {};
   std::optional<std::uint32_t> initiator_gpu = {}, target_gpu = {};  // as in Spec
-  std::string require = {};  // a requirement as in TransferOptions::require
+  std::string require = {};   // a requirement as in TransferOptions::require
+  std::uint32_t threads = 2;  // of all processes here that need a processor at the same time
 };
 
 // An attempt to move one block by one backend.
@@ -51,7 +53,8 @@ struct Explanation {
   std::vector<ExplainedBackend> backends = {};  // in the order in which the agent tries them
   ExplainRequest asked = {};
   std::vector<Serving> serving = {};
-  bool stored = false;  // with storage in the place of the other process
+  bool stored = false;                     // with storage in the place of the other process
+  std::vector<causes::Cause> causes = {};  // that may slow rows here
 
   // Returns the first backend that carries `op`, or null.
   const ExplainedBackend* chosen(OpKind op) const;

@@ -91,6 +91,18 @@ std::string memoryText(const ExplainRequest& asked) {
   return fmt::format("memory: {}{}", here, here == there ? "" : " and " + there);
 }
 
+std::string causesText(const std::vector<causes::Cause>& causes) {
+  if (causes.empty()) return "\nNo known cause of slow rows is here.\n";
+  std::string out = "\nKnown causes of slow rows that are here:\n";
+  for (const causes::Cause& one : causes)
+    out += base::paragraph(fmt::format("  {}: ", one.name), one.what + ": " + one.remedy);
+  return out;
+}
+
+Json asJson(const causes::Cause& one) {
+  return {{"name", one.name}, {"what", one.what}, {"remedy", one.remedy}};
+}
+
 Json asJson(const ExplainedBackend& one) {
   Json out{{"name", one.info.name}, {"open", one.info.open}, {"text", one.info.text}};
   if (!one.info.open) return out;
@@ -124,7 +136,7 @@ std::string explanationText(const Explanation& all) {
                      all.asked.require.empty() ? "" : ", --require " + all.asked.require);
   for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
     if (!all.stored || wasTried(all, op)) out += choiceText(all, op);
-  if (all.stored) return out;
+  if (all.stored) return out + causesText(all.causes);
   if (const std::string links = linksText(all.backends); !links.empty())
     out += "\nConnections to the other process:\n" + links;
   const auto* const far = all.betweenHosts(OpKind::kWrite);
@@ -137,13 +149,14 @@ std::string explanationText(const Explanation& all) {
                            ? "a transfer uses the nearest NICs, and others only while those fail"
                            : "the named NICs serve all memory",
                        servingText(all.serving));
-  return out;
+  return out + causesText(all.causes);
 }
 
 std::string explanationJson(const Explanation& all) {
-  Json backends = Json::array(), serving = Json::array();
+  Json backends = Json::array(), serving = Json::array(), causes = Json::array();
   for (const ExplainedBackend& one : all.backends) backends.push_back(asJson(one));
   for (const Serving& one : all.serving) serving.push_back(asJson(one));
+  for (const causes::Cause& one : all.causes) causes.push_back(asJson(one));
   return dumpJson({{"format", "viaduct-explain/1"},
                    {"memory", memoryChoiceName(all.asked.memory.choice)},
                    {"huge_pages", all.asked.memory.huge_pages},
@@ -154,7 +167,8 @@ std::string explanationJson(const Explanation& all) {
                      {"read", nameOf(all.chosen(OpKind::kRead))},
                      {"write_between_hosts", nameOf(all.betweenHosts(OpKind::kWrite))},
                      {"read_between_hosts", nameOf(all.betweenHosts(OpKind::kRead))}}},
-                   {"nics", std::move(serving)}},
+                   {"nics", std::move(serving)},
+                   {"causes", std::move(causes)}},
                   2);
 }
 

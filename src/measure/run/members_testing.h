@@ -18,13 +18,17 @@ namespace viaduct::measure {
 
 class Members {
  public:
-  // `heard` is that of every member.
-  explicit Members(Spec spec, const std::string& faults = {}, const Heard& heard = {})
+  // `heard` is that of every member, and `fake` what their backend pretends.
+  explicit Members(Spec spec, const std::string& faults = {}, const Heard& heard = {},
+                   const std::string& fake = {})
       : spec_(std::move(spec)), stops_(spec_.layout.processes()), stop_by_(stops_.size()) {
     meet::Roster roster{.group = "test"};
     for (std::uint32_t rank = 0; rank < spec_.layout.processes(); ++rank) {
-      agents_.push_back(*Agent::open(
-          {.listen = {}, .backends = {"fake"}, .faults = faults, .faults_allowed = true}));
+      agents_.push_back(*Agent::open({.listen = {},
+                                      .backends = {"fake"},
+                                      .faults = faults,
+                                      .faults_allowed = true,
+                                      .others = {{"VIADUCT_FAKE", fake}}}));
       roster.members.push_back({.rank = rank, .name = "m", .about = aboutOf(agents_.back())});
     }
     const auto table = std::make_shared<ThreadGroup::Table>();

@@ -99,7 +99,7 @@ Result<std::uint64_t> bytesOf(const std::string& path, std::uint64_t size, std::
   if (wanted <= size) return wanted != 0 ? wanted : std::min(size, kUsualBytes);
   return wrongFile(kSource, Code::kInvalid, path,
                    fmt::format("it has {}, fewer than the {} of --total-buffer-size",
-                               base::formatSize(size), base::formatSize(wanted)),
+                               base::showSize(size), base::showSize(wanted)),
                    "choose a smaller size");
 }
 
@@ -127,7 +127,7 @@ Result<OpenedDestination> openDestination(const std::string& path, std::uint64_t
   if (file.is_device && file.bytes < bytes)
     return wrongFile(kDestination, Code::kInvalid, path,
                      fmt::format("the device has {}, fewer than the {} to move",
-                                 base::formatSize(file.bytes), base::formatSize(bytes)),
+                                 base::showSize(file.bytes), base::showSize(bytes)),
                      "choose a smaller --total-buffer-size");
   return OpenedDestination{std::move(fd), false};
 }

@@ -107,7 +107,7 @@ TEST_F(StorageTest, AWrongSourceIsNamedWithTheRemedy) {
   expectHas(sourceError("folder"), {"it is a folder", path("folder")});
   expectHas(sourceError("fifo"), {"it is no regular file"});
   expectHas(sourceError("empty"), {"it is empty"});
-  expectHas(sourceError("small", {.bytes = 6}), {"it has 5, fewer than the 6"});
+  expectHas(sourceError("small", {.bytes = 6}), {"it has 5 B, fewer than the 6 B"});
   expectHas(sourceError("small", {.create_source = 6}),
             {"the file exists", "omit --create-source"});
   expectHas(sourceError("none/a", {.create_source = 6}), {"open the source", "none/a"});

@@ -58,7 +58,8 @@ struct Progress {
   // process.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};
-  std::function<void(std::uint64_t done, std::uint64_t of)> preparing = {};  // as Heard has it
+  // As Heard has it.
+  std::function<void(const char* what, std::uint64_t done, std::uint64_t of)> preparing = {};
   std::function<void(const Row& row)> finished = {};
 };
 

@@ -413,7 +413,8 @@ class StreamTransfers final : public RowTransfers {
       if (device == nullptr) continue;
       VIADUCT_CHECK(eachSet(s, contents_->all(s), [&](std::uint64_t set) -> Status {
         if (worker_.stop.load()) return cancelled();
-        if (worker_.heard.preparing) worker_.heard.preparing(set, contents_->sets(s).count);
+        if (worker_.heard.preparing)
+          worker_.heard.preparing("preparing storage", set, contents_->sets(s).count);
         return storeFirst(s, set, *device->storage);
       }));
     }

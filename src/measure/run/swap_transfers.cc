@@ -88,7 +88,7 @@ class Pools {
       if (why.code != Code::kExhausted) return why;
       why.detail +=
           fmt::format("; {} blocks of {} and their guards need {}", spec.rows.front().batch,
-                      base::showSize(block), base::showSize(most));
+                      base::showSize(block), base::roundedSize(most));
       why.remedy = "use a smaller --batch, or smaller --block-sizes";
       return why;
     }

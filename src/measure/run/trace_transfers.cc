@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -64,25 +65,15 @@ class ReplayPages {
     contents_ = Contents(pages);
   }
 
-  Status fill(std::span<std::byte> pool) const {
-    std::set<std::uint32_t> blocks;
-    for (const ReplayRequest& request : plan_.requests)
-      blocks.insert(request.source.begin(), request.source.end());
-    return contents_.fill([&](const CellVisit& visit) {
-      for (const std::uint32_t block : blocks)
-        for (std::size_t t = 0; t < source_.size(); ++t)
-          visit(page(pool, source_[t], block, numberOf(block, t)));
-      return Wrong();
-    });
-  }
+  // Called after each block.
+  using Filled = std::function<void(std::uint64_t done, std::uint64_t of)>;
 
-  Status clear(std::span<std::byte> pool) const {
-    return Contents::clear([&](const CellVisit& visit) {
-      for (const ReplayRequest& request : plan_.requests)
-        for (const std::uint32_t block : request.destination)
-          for (const KvTensor& tensor : destination_) visit(page(pool, tensor, block, 0));
-      return Wrong();
-    });
+  Status fill(std::span<std::byte> pool, const Filled& filled) const {
+    return contents_.fill(pagesOf(pool, source_, blocksOf(plan_, &ReplayRequest::source), filled));
+  }
+  Status clear(std::span<std::byte> pool, const Filled& filled) const {
+    return Contents::clear(
+        pagesOf(pool, destination_, blocksOf(plan_, &ReplayRequest::destination), filled));
   }
 
   struct Checked {
@@ -136,6 +127,15 @@ class ReplayPages {
   std::uint64_t numberOf(std::uint32_t block, std::size_t tensor) const {
     return block * source_.size() + tensor;
   }
+  CellList pagesOf(std::span<std::byte> pool, const std::vector<KvTensor>& tensors, BlockIds blocks,
+                   const Filled& filled) const {
+    return [=, this, &tensors](const CellVisit& visit) {
+      for (std::size_t done = 0; done < blocks.size(); filled(++done, blocks.size()))
+        for (std::size_t t = 0; t < tensors.size(); ++t)
+          visit(page(pool, tensors[t], blocks[done], numberOf(blocks[done], t)));
+      return Wrong();
+    };
+  }
   Cells page(std::span<std::byte> pool, const KvTensor& tensor, std::uint32_t block,
              std::uint64_t number) const {
     return {.memory = tensor.page(pool, block), .number = number, .epoch = epoch_};
@@ -156,7 +156,12 @@ class TraceTransfers final : public RowTransfers {
         push_(row.op == OpKind::kWrite),
         role_(worker.deviceOf(0, Role::kInitiator) != nullptr ? Role::kInitiator : Role::kTarget),
         plan_(planReplay(*row.trace->requests, row.kv->source.pool, row.kv->source.block,
-                         row.trace->speed)),
+                         row.trace->speed,
+                         [&](std::uint64_t planned) {
+                           if (worker.heard.preparing)
+                             worker.heard.preparing("planning requests", planned,
+                                                    row.trace->requests->requests.size());
+                         })),
         ended_ns_(plan_.requests.size()) {
     ++worker_.rows;
   }
@@ -170,7 +175,11 @@ class TraceTransfers final : public RowTransfers {
     VIADUCT_TRY(const KvLayout to, layoutOf(*row_.kv, KvSide::kDestination, 0));
     pages_.emplace(plan_, from, to, worker_.spec.seed, kFirstEpoch + worker_.rows);
     worker_.agent.poll();
-    VIADUCT_CHECK(isSource() ? pages_->fill(memory().bytes()) : pages_->clear(memory().bytes()));
+    const ReplayPages::Filled filled = [this](std::uint64_t done, std::uint64_t of) {
+      if (worker_.heard.preparing) worker_.heard.preparing("filling the pool", done, of);
+    };
+    VIADUCT_CHECK(isSource() ? pages_->fill(memory().bytes(), filled)
+                             : pages_->clear(memory().bytes(), filled));
     if (role_ == Role::kTarget) return Ok{};
     peer_ = worker_.peers.at(worker_.rankOf(0, Role::kTarget));
     VIADUCT_TRY(const PinInfo pin, peer_->waitPin("bench-target-0", kPinAnnounced));
@@ -386,6 +395,7 @@ class TraceTransfers final : public RowTransfers {
 
   KvReplayed replayed() const {
     KvReplayed out{.trace = row_.trace->name,
+                   .format = traceFormatName(row_.trace->requests->format),
                    .speed = row_.trace->speed,
                    .requests = latencies_.size(),
                    .left_out = plan_.left_out};

@@ -5,14 +5,17 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 
 #include "measure/run/members_testing.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint32_t kTokens = 16;      // of a request and of a block
-constexpr std::uint64_t kHour = 3600'000;  // milliseconds
+constexpr std::uint32_t kTokens = 16;           // of a request and of a block
+constexpr std::uint64_t kHour = 3'600'000'000;  // microseconds
 
 KvPoint pointOf(std::uint64_t blocks) {
   const KvEnd end{.tp = 8, .block = kTokens};
@@ -31,7 +34,8 @@ KvPoint pointOf(std::uint64_t blocks) {
 Spec specOf(std::uint64_t soon, OpKind op) {
   Trace trace;
   for (std::uint64_t i = 0; i < 2 * soon; ++i)
-    trace.push_back({.timestamp = i < soon ? 0 : kHour, .input_length = kTokens, .hash_ids = {1}});
+    trace.requests.push_back(
+        {.time_us = i < soon ? 0 : kHour, .input_length = kTokens, .hash_ids = {1}});
   const KvPoint point = pointOf(2 * soon);
   return {.rows = {{.backend = "fake",
                     .op = op,
@@ -82,6 +86,25 @@ TEST(ReplayRun, AStopRequestKeepsTheRequestsThatHaveEnded) {
     }
 }
 
+TEST(ReplayRun, ShowsWhatItPrepares) {
+  for (const OpKind op : {OpKind::kWrite, OpKind::kRead}) {
+    std::mutex lock;  // members are threads
+    std::set<std::string> steps;
+    Members* running = nullptr;
+    Members members(specOf(5, op), {},
+                    {.tick = [&](double) { running->stop(0); },
+                     .preparing =
+                         [&](const char* what, std::uint64_t done, std::uint64_t of) {
+                           const std::lock_guard<std::mutex> held(lock);
+                           EXPECT_LE(done, of);
+                           steps.insert(what);
+                         }});
+    running = &members;
+    members.measure();
+    EXPECT_EQ(steps, (std::set<std::string>{"filling the pool", "planning requests"}));
+  }
+}
+
 // Some ops never begin. Their requests are left out, and the pages of the
 // others are checked.
 TEST(ReplayRun, AfterAStopRequestTransfersThatHangAreCancelled) {
@@ -96,6 +119,19 @@ TEST(ReplayRun, AfterAStopRequestTransfersThatHangAreCancelled) {
   expectPartial(rows[0], 40);
   EXPECT_LT(rows[0].iterations, 20U);
   EXPECT_NE(rows[0].remark.find(" in flight w"), std::string::npos) << rows[0].remark;
+}
+
+TEST(ReplayRun, WrongPagesAreNamed) {
+  for (const char* lie : {"", "lie=stale", "lie=swap", "lie=corrupt"}) {
+    Spec spec = specOf(3, OpKind::kWrite);
+    spec.rows[0].trace->speed = 1e12;  // all requests are due at once
+    spec.verify = Verified::kFull;
+    const std::vector<Row> rows = Members(spec, {}, {}, lie).measure();
+    ASSERT_EQ(rows.size(), 1U);
+    const bool wrong = *lie != 0;
+    EXPECT_EQ(rows[0].verdict == Verdict::kCorrupt, wrong) << lie << " " << rows[0].why;
+    EXPECT_EQ(rows[0].why.find(" of layer ") != std::string::npos, wrong) << rows[0].why;
+  }
 }
 
 }  // namespace

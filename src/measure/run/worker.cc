@@ -88,7 +88,8 @@ Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group, const Setting
                             : [&agent](Deadline until) { return agent.waitNote(until); },
              .streams = streamsOf(spec.layout, spec.threads, spec.bidirectional),
              .rank = group.roster().rank,
-             .observer = proof::Observer(settings.rails)} {}
+             .observer = proof::Observer(settings.rails, "/",
+                                         [&agent] { return agent.statistics().rails; })} {}
 
 Result<bool> Worker::allWell(const Failure& mine) {
   VIADUCT_TRY(const auto all, state_.gather(encode(mine)));

@@ -38,8 +38,9 @@ struct Heard {
   // Called repeatedly while a row runs, with the rate of this process's streams so far.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};  // of this process's streams
-  // Called repeatedly while storage gets its first contents, with the parts that have them.
-  std::function<void(std::uint64_t done, std::uint64_t of)> preparing = {};
+  // Called repeatedly while storage or a pool gets its first contents, with the parts that have
+  // them.
+  std::function<void(const char* what, std::uint64_t done, std::uint64_t of)> preparing = {};
 };
 
 // A device that this process owns.

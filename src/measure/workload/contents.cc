@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/random.h"
 
@@ -17,24 +18,32 @@ constexpr std::uint64_t kSummed = 4096;                       // a sum of sample
 // belongs to a cell.
 constexpr std::uint64_t kSparse = 4;
 
-std::uint64_t numberOf(const Cells& cells, std::uint64_t row, std::uint64_t column) {
-  return cells.number + row * cells.rows.numbers + column * cells.columns.numbers;
+// Calls `visit(row, column, memory, number)` for each cell, until it returns something. Cells of
+// `join` bytes that follow each other in memory and in numbers are visited as a single long one,
+// which is faster to fill and to check.
+template <class Visit>
+std::optional<WrongCell> eachCell(const Cells& cells, std::uint64_t join, Visit visit) {
+  CellStep rows = cells.rows, columns = cells.columns;
+  std::uint64_t bytes = cells.cellBytes();
+  if (bytes == join && bytes % kWordBytes == 0 &&
+      (columns.count == 1 || (columns.bytes == bytes && columns.numbers == 1))) {
+    bytes *= std::exchange(columns.count, 1);
+    if (rows.bytes == bytes && rows.numbers == cells.columns.count)
+      bytes *= std::exchange(rows.count, 1);
+  }
+  for (std::uint64_t row = 0; row < rows.count; ++row)
+    for (std::uint64_t column = 0; column < columns.count; ++column)
+      if (auto wrong = visit(row, column,
+                             cells.memory.subspan(row * rows.bytes + column * columns.bytes, bytes),
+                             cells.number + row * rows.numbers + column * columns.numbers))
+        return wrong;
+  return std::nullopt;
 }
 
-std::span<std::byte> memoryOf(const Cells& cells, std::uint64_t row, std::uint64_t column) {
-  return cells.memory.subspan(row * cells.rows.bytes + column * cells.columns.bytes,
-                              cells.cellBytes());
-}
-
-// Calls `write(memory, cells, number)` for each cell.
-template <class Write>
-void eachCell(const CellList& list, Write write) {
-  list([&](const Cells& cells) {
-    for (std::uint64_t row = 0; row < cells.rows.count; ++row)
-      for (std::uint64_t column = 0; column < cells.columns.count; ++column)
-        write(memoryOf(cells, row, column), cells, numberOf(cells, row, column));
-    return std::optional<WrongCell>();
-  });
+std::optional<WrongCell> wrongAt(std::uint64_t row, std::uint64_t column,
+                                 const std::optional<Mismatch>& found) {
+  if (!found) return std::nullopt;
+  return WrongCell{row, column, found->offset, found->text};
 }
 
 // Calls `copy` for parts of the mirror that have all cells.
@@ -99,15 +108,22 @@ void Contents::touch(const CellList& list) {
 }
 
 Status Contents::fill(const CellList& list, const Mirror* gpu) const {
-  eachCell(list, [&](std::span<std::byte> memory, const Cells& cells, std::uint64_t number) {
-    at(cells.epoch).fill(memory, number, cells.offset);
+  list([&](const Cells& cells) {
+    return eachCell(cells, pattern_.block_bytes,
+                    [&, now = at(cells.epoch)](auto, auto, auto memory, std::uint64_t number) {
+                      now.fill(memory, number, cells.offset);
+                      return std::optional<WrongCell>();
+                    });
   });
   return push(list, gpu);
 }
 
 Status Contents::clear(const CellList& list, const Mirror* gpu) {
-  eachCell(list, [](std::span<std::byte> memory, const Cells&, std::uint64_t) {
-    std::memset(memory.data(), 0, memory.size());
+  list([](const Cells& cells) {
+    return eachCell(cells, 0, [](auto, auto, auto memory, auto) {
+      std::memset(memory.data(), 0, memory.size());
+      return std::optional<WrongCell>();
+    });
   });
   return push(list, gpu);
 }
@@ -123,61 +139,81 @@ Result<WordSum> Contents::sum(const CellList& list, std::uint64_t key, Verified 
                               const Mirror* gpu) const {
   VIADUCT_CHECK(pull(list, gpu));
   WordSum out;
-  const auto add = [&](std::span<const std::byte> memory, std::uint64_t number,
-                       std::uint64_t offset) { pattern_.add(out, memory, key, number, offset); };
-  eachCell(list, [&](std::span<const std::byte> memory, const Cells& cells, std::uint64_t number) {
-    if (how == Verified::kFull) return add(memory, number, cells.offset);
-    for (std::uint64_t at = 0; at < memory.size(); at += kSummed) {
-      const std::uint64_t bytes = std::min<std::uint64_t>(kSummed, memory.size() - at);
-      const std::uint64_t words = (bytes + kWordBytes - 1) / kWordBytes;
-      const std::uint64_t dice = base::splitmix(key + number * base::kSplitmixStep + at);
-      const std::uint64_t offset = ((dice >> 32U) * words >> 32U) * kWordBytes;
-      add(memory.subspan(at + offset, std::min(kWordBytes, bytes - offset)), number,
-          cells.offset + at + offset);
-    }
+  const bool all = how == Verified::kFull;
+  list([&](const Cells& cells) {
+    return eachCell(cells, all ? pattern_.block_bytes : 0,
+                    [&](auto, auto, auto memory, std::uint64_t number) {
+                      if (all)
+                        pattern_.add(out, memory, key, number, cells.offset);
+                      else
+                        addSample(out, memory, key, number, cells.offset);
+                      return std::optional<WrongCell>();
+                    });
   });
   return out;
 }
 
+void Contents::addSample(WordSum& sum, std::span<const std::byte> memory, std::uint64_t key,
+                         std::uint64_t number, std::uint64_t offset) const {
+  for (std::uint64_t at = 0; at < memory.size(); at += kSummed) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(kSummed, memory.size() - at);
+    const std::uint64_t words = (bytes + kWordBytes - 1) / kWordBytes;
+    const std::uint64_t dice = base::splitmix(key + number * base::kSplitmixStep + at);
+    const std::uint64_t skipped = ((dice >> 32U) * words >> 32U) * kWordBytes;
+    pattern_.add(sum, memory.subspan(at + skipped, std::min(kWordBytes, bytes - skipped)), key,
+                 number, offset + at + skipped);
+  }
+}
+
 std::optional<WrongCell> Contents::checkAll(const Cells& cells) const {
-  const std::uint64_t bytes = cells.cellBytes();
-  for (std::uint64_t row = 0; row < cells.rows.count; ++row)
-    for (std::uint64_t column = 0; column < cells.columns.count; ++column)
-      if (auto wrong = check(cells, row, column, 0, bytes)) return wrong;
-  return std::nullopt;
+  const auto all = [&](std::uint64_t join) {
+    return eachCell(cells, join,
+                    [&, now = at(cells.epoch)](std::uint64_t row, std::uint64_t column, auto memory,
+                                               std::uint64_t number) {
+                      return wrongAt(row, column, check(cells, now, number, 0, memory));
+                    });
+  };
+  auto wrong = all(pattern_.block_bytes);
+  if (!wrong) return std::nullopt;
+  auto cell = all(0);  // finds nothing if the bytes have arrived in between
+  return cell ? cell : wrong;
 }
 
 std::optional<WrongCell> Contents::checkSample(const Cells& cells) const {
+  const Pattern now = at(cells.epoch);
   const std::uint64_t bytes = cells.cellBytes(), all = cells.bytes();
-  // `place`: in the bytes of all cells, one after the other.
-  const auto wordAt = [&](std::uint64_t place) {
-    const std::uint64_t cell = place / bytes, offset = place % bytes / kWordBytes * kWordBytes;
-    return check(cells, cell / cells.columns.count, cell % cells.columns.count, offset,
-                 std::min(kWordBytes, bytes - offset));
+  const CellStep &rows = cells.rows, &columns = cells.columns;
+  const auto wordAt = [&](std::uint64_t row, std::uint64_t column, std::uint64_t byte) {
+    const std::uint64_t offset = byte / kWordBytes * kWordBytes;
+    const auto word = cells.memory.subspan(row * rows.bytes + column * columns.bytes + offset,
+                                           std::min(kWordBytes, bytes - offset));
+    const std::uint64_t number = cells.number + row * rows.numbers + column * columns.numbers;
+    return wrongAt(row, column, check(cells, now, number, offset, word));
   };
   base::Random random(pattern_.seed ^ cells.epoch << 32U ^ cells.number);
-  auto wrong = wordAt(0);
-  for (std::uint64_t at = 0; at < all && !wrong; at += kStretch)
-    wrong = wordAt(at + random.below(std::min(kStretch, all - at)));
-  return wrong ? wrong : wordAt(all - 1);
+  auto wrong = wordAt(0, 0, 0);
+  // Random bytes of all cells, as if they followed each other.
+  for (std::uint64_t begin = 0; begin < all && !wrong; begin += kStretch) {
+    const std::uint64_t byte = begin + random.below(std::min(kStretch, all - begin));
+    const std::uint64_t cell = byte / bytes;
+    wrong = wordAt(cell / columns.count, cell % columns.count, byte % bytes);
+  }
+  return wrong ? wrong : wordAt(rows.count - 1, columns.count - 1, bytes - 1);
 }
 
-// Checks bytes of one cell, from `offset` on.
-std::optional<WrongCell> Contents::check(const Cells& cells, std::uint64_t row,
-                                         std::uint64_t column, std::uint64_t offset,
-                                         std::uint64_t bytes) const {
-  checked_ += (bytes + kWordBytes - 1) / kWordBytes;
-  const auto memory = memoryOf(cells, row, column).subspan(offset, bytes);
-  const std::uint64_t in_block = cells.offset + offset;
-  if (cells.digest != nullptr) {
-    if (digestOf(memory) == *cells.digest) return std::nullopt;
-    return WrongCell{.text = "the source has other bytes"};
-  }
-  const auto wrong = cells.original.empty()
-                         ? at(cells.epoch).verify(memory, numberOf(cells, row, column), in_block)
-                         : differenceOf(memory, cells.original.subspan(offset));
-  if (!wrong) return std::nullopt;
-  return WrongCell{row, column, in_block + wrong->offset, wrong->text};
+// Checks bytes of a cell from `offset` on.
+std::optional<Mismatch> Contents::check(const Cells& cells, const Pattern& now,
+                                        std::uint64_t number, std::uint64_t offset,
+                                        std::span<const std::byte> memory) const {
+  checked_ += (memory.size() + kWordBytes - 1) / kWordBytes;
+  if (cells.digest != nullptr)
+    return digestOf(memory) == *cells.digest
+               ? std::nullopt
+               : std::optional(Mismatch{.text = "the source has other bytes"});
+  auto wrong = cells.original.empty() ? now.verify(memory, number, cells.offset + offset)
+                                      : differenceOf(memory, cells.original.subspan(offset));
+  if (wrong) wrong->offset += cells.offset + offset;
+  return wrong;
 }
 
 }  // namespace viaduct::measure

@@ -83,10 +83,12 @@ class Contents {
 
  private:
   Pattern at(std::uint64_t epoch) const;
+  void addSample(WordSum& sum, std::span<const std::byte> memory, std::uint64_t key,
+                 std::uint64_t number, std::uint64_t offset) const;
   std::optional<WrongCell> checkAll(const Cells& cells) const;
   std::optional<WrongCell> checkSample(const Cells& cells) const;
-  std::optional<WrongCell> check(const Cells& cells, std::uint64_t row, std::uint64_t column,
-                                 std::uint64_t offset, std::uint64_t bytes) const;
+  std::optional<Mismatch> check(const Cells& cells, const Pattern& now, std::uint64_t number,
+                                std::uint64_t offset, std::span<const std::byte> memory) const;
 
   Pattern pattern_;
   mutable std::uint64_t checked_ = 0;

@@ -69,6 +69,33 @@ TEST_F(CellsTest, AWrongOneIsNamed) {
             "cell 0,0 is wrong from offset 0: swapped: the word belongs to block 17 offset 0");
 }
 
+// Cells that touch are one long cell for the loops, if their numbers follow each other as well.
+TEST_F(CellsTest, MayTouchInMemoryAndInNumbers) {
+  const Pattern words{.seed = 3, .block_bytes = kCell, .blocks = kNumbers, .epoch = 1};
+  for (unsigned shape = 0; shape < 16; ++shape) {
+    const CellStep across{.count = kColumns,
+                          .bytes = (shape & 1U) != 0 ? kCell : kCell + 8,
+                          .numbers = (shape & 2U) != 0 ? 1U : 2U};
+    const std::uint64_t row_bytes = kColumns * across.bytes;
+    const CellStep down{.count = kRows,
+                        .bytes = (shape & 4U) != 0 ? row_bytes : row_bytes + 8,
+                        .numbers = (shape & 8U) != 0 ? kColumns : 10};
+    const std::uint64_t bytes = (kRows - 1) * down.bytes + (kColumns - 1) * across.bytes + kCell;
+    const Cells all{.memory = std::span(memory_).first(bytes), .rows = down, .columns = across};
+    ASSERT_TRUE(contents_.fill(only(all)));
+    EXPECT_EQ(wrong(all), "") << shape;
+    for (std::uint64_t row = 0; row < kRows; ++row)
+      for (std::uint64_t column = 0; column < kColumns; ++column) {
+        const auto cell = all.memory.subspan(row * down.bytes + column * across.bytes, kCell);
+        EXPECT_FALSE(words.verify(cell, row * down.numbers + column * across.numbers)) << shape;
+        cell[9] ^= std::byte{1};
+        const std::string name = "cell " + std::to_string(row) + "," + std::to_string(column);
+        EXPECT_TRUE(has(wrong(all), name + " is wrong from offset 9: ")) << wrong(all);
+        cell[9] ^= std::byte{1};
+      }
+  }
+}
+
 TEST_F(CellsTest, HaveAnEpochOfTheirOwn) {
   ASSERT_TRUE(contents_.fill(only(cells(2))));
   EXPECT_EQ(wrong(cells(2)), "");

@@ -42,8 +42,8 @@ class Generator {
 
   TraceRequest next() {
     time_ms_ += -std::log(unit(random_)) * 1000 / like_.requests_per_s;
-    TraceRequest out{.timestamp = static_cast<std::uint64_t>(std::floor(time_ms_ / like_.step_ms) *
-                                                             like_.step_ms)};
+    const double step = std::floor(time_ms_ / like_.step_ms) * like_.step_ms;
+    TraceRequest out{.time_us = static_cast<std::uint64_t>(step) * 1000};
     out.input_length = lengthOf(inputTokens());
     out.output_length = lengthOf(-std::log(unit(random_)) * like_.output_mean);
     addBlocks(out);
@@ -104,7 +104,7 @@ class Generator {
 Trace generateTrace(const TraceRecipe& recipe) {
   Generator generator(recipe);
   Trace out;
-  for (std::uint32_t i = 0; i < recipe.requests; ++i) out.push_back(generator.next());
+  for (std::uint32_t i = 0; i < recipe.requests; ++i) out.requests.push_back(generator.next());
   return out;
 }
 

@@ -19,6 +19,7 @@ struct TraceRecipe {
   std::uint64_t seed = 1;
   std::uint32_t divide = 1;  // all lengths by this number, for small machines
 };
+// The trace is in the format of Mooncake.
 Trace generateTrace(const TraceRecipe& recipe);
 
 }  // namespace viaduct::measure

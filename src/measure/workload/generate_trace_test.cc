@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "measure/workload/read_trace.h"
+#include "measure/workload/trace_format.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -34,9 +37,13 @@ TEST(GenerateTrace, TheSeedDecidesTheTraceAndEachLineCanBeRead) {
   TraceRecipe other = recipe;
   other.seed = 6;
   EXPECT_NE(generateTrace(other), trace);
-  const auto read = parseTrace(textOf(trace), "generated");
-  ASSERT_TRUE(read) << read.error().text();
-  EXPECT_EQ(*read, trace);
+  for (const auto& format : kTraceFormats) {
+    const Trace written = inFormat(trace, format.value);
+    const auto read = parseTrace(textOf(written), "generated");
+    ASSERT_TRUE(read) << read.error().text();
+    EXPECT_EQ(read->trace, written) << format.word;
+    EXPECT_TRUE(read->remarks.empty()) << read->remarks.front();
+  }
 }
 
 }  // namespace

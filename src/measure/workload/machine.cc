@@ -90,15 +90,18 @@ Status memorySuffices(const Spec& spec, bool local, const host::Tree& tree) {
   if (needed <= available) return Ok{};
   const bool several = local && members > 1;
   const std::uint64_t fit = available / (local ? members : 1) / base::kMiB * base::kMiB;
-  return Error{.code = Code::kExhausted,
-               .operation = "memory",
-               .detail = fmt::format("{} of {} {} not fit: {} of memory is available",
-                                     several ? fmt::format("{} processes", members) : "a process",
-                                     base::showSize(most), several ? "do" : "does",
-                                     base::showSize(available)),
-               .remedy = fmt::format(
-                   "use --total_buffer_size {}, or smaller blocks, batches or --working_set",
-                   base::formatSize(fit))};
+  return Error{
+      .code = Code::kExhausted,
+      .operation = "memory",
+      .detail = fmt::format("{} of {} {} not fit: {} of memory is available",
+                            several ? fmt::format("{} processes", members) : "a process",
+                            base::roundedSize(most), several ? "do" : "does",
+                            base::roundedSize(available)),
+      .remedy = "use " + joined({{fmt::format("--total_buffer_size {}", base::formatSize(fit)),
+                                  "total_buffer_size"},
+                                 {"smaller blocks or batches"},
+                                 {"a smaller --working_set", "working_set"}},
+                                spec.flags)};
 }
 
 Status devicesExist(const std::vector<std::string>& names, const host::Tree& tree) {

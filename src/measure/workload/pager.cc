@@ -1,6 +1,10 @@
 #include "measure/workload/pager.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/splitmix.h"
 
 namespace viaduct::measure {
 namespace {
@@ -21,17 +25,45 @@ void takeFree(BlockIds& free, std::uint64_t count, BlockIds& into) {
 
 }  // namespace
 
-PrefixCache::PrefixCache(std::uint64_t blocks, std::uint32_t block_tokens)
-    : block_tokens_(block_tokens), blocks_(blocks), free_(allOf(blocks)) {}
+PrefixCache::PrefixCache(std::uint64_t blocks, std::uint32_t block_tokens, std::uint32_t id_tokens)
+    : block_tokens_(block_tokens),
+      unit_tokens_(std::max(block_tokens, id_tokens)),
+      unit_ids_(id_tokens == 0 ? 1 : unit_tokens_ / id_tokens),
+      blocks_(blocks),
+      free_(allOf(blocks)) {}
 
-// The last hash id of a request may stand for fewer tokens.
-std::uint64_t PrefixCache::blocksOf(const TraceRequest& request, std::size_t id) const {
-  const std::uint64_t first = id * kHashTokens;
-  const std::uint64_t tokens = std::min<std::uint64_t>(request.input_length - first, kHashTokens);
-  return (tokens + block_tokens_ - 1) / block_tokens_;
+std::size_t PrefixCache::Hash::operator()(const Key& key) const {
+  return base::splitmix(base::splitmix(key.prefix + base::kSplitmixStep) ^ key.id) + key.blocks;
 }
 
-// Removes ids until there are free blocks, but none of the `keep` most recently used ones.
+// The last unit of a request may have fewer tokens.
+std::uint32_t PrefixCache::blocksOf(const TraceRequest& request, std::uint64_t unit) const {
+  const std::uint64_t first = unit * unit_tokens_;
+  const std::uint64_t tokens = std::min<std::uint64_t>(request.input_length - first, unit_tokens_);
+  return static_cast<std::uint32_t>((tokens + block_tokens_ - 1) / block_tokens_);
+}
+
+// Returns one id for each unit whose tokens all have ids. There is at most one id for each
+// `id_tokens` of the input.
+std::vector<std::uint64_t> PrefixCache::idsOf(const TraceRequest& request) const {
+  if (unit_ids_ == 1) return request.hash_ids;
+  std::vector<std::uint64_t> out;
+  const std::vector<std::uint64_t>& ids = request.hash_ids;
+  for (std::size_t i = 0; i < ids.size(); i += unit_ids_) {
+    const std::size_t end = std::min<std::size_t>(i + unit_ids_, ids.size());
+    const std::uint64_t id_tokens = unit_tokens_ / unit_ids_;
+    const bool whole = end - i == unit_ids_ || end * id_tokens >= request.input_length;
+    if (!whole) break;
+    std::uint64_t mixed = 0;
+    for (std::size_t k = i; k < end; ++k)
+      mixed = base::splitmix(mixed + base::kSplitmixStep) ^ ids[k];
+    out.push_back(mixed);
+  }
+  return out;
+}
+
+// Removes prefixes until there are free blocks, but none of the `keep` most recently used ones. A
+// prefix is used no later than the one that it begins with, so it leaves earlier.
 bool PrefixCache::makeRoom(std::uint64_t blocks, std::uint64_t keep) {
   while (free_.size() < blocks) {
     if (used_.size() <= keep) return false;
@@ -44,52 +76,61 @@ bool PrefixCache::makeRoom(std::uint64_t blocks, std::uint64_t keep) {
   return true;
 }
 
-std::optional<PrefixCache::Taken> PrefixCache::take(const TraceRequest& request) {
-  std::uint64_t needed = 0;
-  for (std::size_t i = 0; i < request.hash_ids.size(); ++i) needed += blocksOf(request, i);
-  if (needed > blocks_) return std::nullopt;
-  Taken out;
-  const auto hasBlocks = [&](std::size_t i) {
-    const auto at = entries_.find(request.hash_ids[i]);
-    return at != entries_.end() && at->second.blocks.size() == blocksOf(request, i);
-  };
-  while (out.hit_ids < request.hash_ids.size() && hasBlocks(out.hit_ids)) {
-    out.hit_tokens = std::min<std::uint64_t>(request.input_length,
-                                             (out.hit_ids + 1) * std::uint64_t{kHashTokens});
-    ++out.hit_ids;
-  }
-  // An id behind the prefix is computed again, because its tokens depend on those before.
-  for (std::size_t i = out.hit_ids; i < request.hash_ids.size(); ++i)
-    if (const auto at = entries_.find(request.hash_ids[i]); at != entries_.end()) {
-      free_.insert(free_.end(), at->second.blocks.rbegin(), at->second.blocks.rend());
-      used_.erase(at->second.place);
-      entries_.erase(at);
-    }
-  // The start of a prefix is the most recently used, so that its end leaves first.
-  for (std::uint64_t i = out.hit_ids; i > 0; --i) {
-    Entry& entry = entries_.at(request.hash_ids[i - 1]);
-    used_.splice(used_.begin(), used_, entry.place);
-  }
-  std::uint64_t fresh = 0;
-  for (std::size_t i = out.hit_ids; i < request.hash_ids.size(); ++i) fresh += blocksOf(request, i);
-  if (!makeRoom(fresh, out.hit_ids)) return std::nullopt;
-  for (std::uint64_t i = 0; i < out.hit_ids; ++i) {
-    const BlockIds& blocks = entries_.at(request.hash_ids[i]).blocks;
-    out.blocks.insert(out.blocks.end(), blocks.begin(), blocks.end());
-  }
-  auto behind = used_.begin();
-  std::advance(behind, static_cast<std::ptrdiff_t>(out.hit_ids));
-  for (std::size_t i = out.hit_ids; i < request.hash_ids.size(); ++i) {
-    Entry entry;
-    takeFree(free_, blocksOf(request, i), entry.blocks);
-    out.blocks.insert(out.blocks.end(), entry.blocks.begin(), entry.blocks.end());
-    entry.place = used_.insert(behind, request.hash_ids[i]);
-    entries_.emplace(request.hash_ids[i], std::move(entry));
+std::vector<PrefixCache::Entry*> PrefixCache::longestPrefix(const TraceRequest& request,
+                                                            const std::vector<std::uint64_t>& ids) {
+  std::vector<Entry*> out;
+  std::uint64_t prefix = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto at = entries_.find({prefix, ids[i], blocksOf(request, i)});
+    if (at == entries_.end()) break;
+    prefix = at->second.number;
+    out.push_back(&at->second);
   }
   return out;
 }
 
-DecodeCache::DecodeCache(std::uint64_t blocks) : blocks_(blocks), free_(allOf(blocks)) {}
+std::optional<PrefixCache::Taken> PrefixCache::take(const TraceRequest& request) {
+  const std::uint64_t needed =
+      (std::uint64_t{request.input_length} + block_tokens_ - 1) / block_tokens_;
+  if (needed > blocks_) return std::nullopt;
+  const std::vector<std::uint64_t> ids = idsOf(request);
+  const std::vector<Entry*> hits = longestPrefix(request, ids);
+  Taken out;
+  out.hit_ids = std::min<std::uint64_t>(hits.size() * unit_ids_, request.hash_ids.size());
+  out.hit_tokens = std::min<std::uint64_t>(hits.size() * unit_tokens_, request.input_length);
+  // The start of a prefix is the most recently used, so that its end leaves first.
+  for (auto hit = hits.rbegin(); hit != hits.rend(); ++hit)
+    used_.splice(used_.begin(), used_, (*hit)->place);
+  std::uint64_t fresh = needed;
+  for (const Entry* const hit : hits) {
+    fresh -= hit->blocks.size();
+    out.blocks.insert(out.blocks.end(), hit->blocks.begin(), hit->blocks.end());
+  }
+  if (!makeRoom(fresh, hits.size())) return std::nullopt;
+  auto behind = used_.begin();
+  std::advance(behind, static_cast<std::ptrdiff_t>(hits.size()));
+  std::uint64_t prefix = hits.empty() ? 0 : hits.back()->number;
+  const auto add = [&](Key key, std::uint64_t number) {
+    Entry entry{.number = number};
+    takeFree(free_, key.blocks, entry.blocks);
+    out.blocks.insert(out.blocks.end(), entry.blocks.begin(), entry.blocks.end());
+    entry.place = used_.insert(behind, key);
+    entries_.emplace(key, std::move(entry));
+  };
+  for (std::size_t i = hits.size(); i < ids.size(); ++i) {
+    add({prefix, ids[i], blocksOf(request, i)}, last_number_ + 1);
+    prefix = ++last_number_;
+  }
+  // The tokens without ids come behind their own entry, where nothing looks for them.
+  if (const auto rest = static_cast<std::uint32_t>(needed - out.blocks.size()); rest != 0) {
+    add({last_number_ + 1, 0, rest}, last_number_ + 1);
+    ++last_number_;
+  }
+  return out;
+}
+
+DecodeCache::DecodeCache(std::uint64_t blocks)
+    : blocks_(blocks), free_(allOf(blocks)), last_(blocks) {}
 
 std::optional<DecodeCache::Taken> DecodeCache::take(std::uint64_t request, std::uint64_t blocks) {
   if (blocks > blocks_) return std::nullopt;
@@ -101,10 +142,8 @@ std::optional<DecodeCache::Taken> DecodeCache::take(std::uint64_t request, std::
   Taken out;
   takeFree(free_, blocks, out.blocks);
   for (const std::uint32_t block : out.blocks) {
-    const auto [at, fresh] = last_.try_emplace(block, request);
-    if (fresh) continue;
-    out.after = std::max(out.after.value_or(0), at->second);
-    at->second = request;
+    if (last_[block] > 0) out.after = std::max(out.after.value_or(0), last_[block] - 1);
+    last_[block] = request + 1;
   }
   owners_.push_back({request, out.blocks});
   return out;

@@ -2,6 +2,7 @@
 // back. Threads: one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -14,12 +15,14 @@ namespace viaduct::measure {
 
 using BlockIds = std::vector<std::uint32_t>;
 
-// The cache of prefill. It keeps the blocks of each hash id until another request needs room; the
-// least recently used ids leave first.
+// The cache of prefill. It keeps the blocks of each prefix until another request needs room; the
+// least recently used prefixes leave first. A prefix grows by units: the tokens of a hash id, or of
+// a block if a block has more.
 class PrefixCache {
  public:
-  // `block_tokens` divide 512, or are a multiple of it.
-  PrefixCache(std::uint64_t blocks, std::uint32_t block_tokens);
+  // `block_tokens` divide `id_tokens`, or are a multiple of them. No `id_tokens`: requests have no
+  // hash ids.
+  PrefixCache(std::uint64_t blocks, std::uint32_t block_tokens, std::uint32_t id_tokens);
 
   struct Taken {
     BlockIds blocks = {};       // of the whole input, in the order of its tokens
@@ -30,18 +33,34 @@ class PrefixCache {
   std::optional<Taken> take(const TraceRequest& request);
 
  private:
-  struct Entry {
-    BlockIds blocks = {};
-    std::list<std::uint64_t>::iterator place = {};  // in `used_`
+  // A unit behind a prefix, or all tokens of a request that have no ids.
+  struct Key {
+    std::uint64_t prefix = 0;  // the number of the entry before this one; 0: the first unit
+    std::uint64_t id = 0;
+    std::uint32_t blocks = 0;  // fewer if these are the last tokens of a request
+    friend bool operator==(const Key&, const Key&) = default;
   };
-  bool makeRoom(std::uint64_t blocks, std::uint64_t now);
-  std::uint64_t blocksOf(const TraceRequest& request, std::size_t id) const;
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  struct Entry {
+    std::uint64_t number = 0;  // from 1 on; no later entry gets it again
+    BlockIds blocks = {};
+    std::list<Key>::iterator place = {};  // in `used_`
+  };
+  bool makeRoom(std::uint64_t blocks, std::uint64_t keep);
+  std::uint32_t blocksOf(const TraceRequest& request, std::uint64_t unit) const;
+  std::vector<std::uint64_t> idsOf(const TraceRequest& request) const;
+  std::vector<Entry*> longestPrefix(const TraceRequest& request,
+                                    const std::vector<std::uint64_t>& ids);
 
   const std::uint32_t block_tokens_;
+  const std::uint32_t unit_tokens_, unit_ids_;
   const std::uint64_t blocks_;
   BlockIds free_ = {};
-  std::list<std::uint64_t> used_;  // hash ids, the most recently used first
-  std::unordered_map<std::uint64_t, Entry> entries_;
+  std::list<Key> used_;  // the most recently used first
+  std::unordered_map<Key, Entry, Hash> entries_;
+  std::uint64_t last_number_ = 0;
 };
 
 // The cache of decode. Each request has blocks of its own, until a later request needs them. The
@@ -64,8 +83,8 @@ class DecodeCache {
   };
   const std::uint64_t blocks_;
   BlockIds free_ = {};
-  std::list<Owner> owners_;                                // the oldest first
-  std::unordered_map<std::uint32_t, std::uint64_t> last_;  // owner of each block so far
+  std::list<Owner> owners_;          // the oldest first
+  std::vector<std::uint64_t> last_;  // the last owner of each block, and 1; 0: there was none
 };
 
 }  // namespace viaduct::measure

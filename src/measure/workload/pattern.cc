@@ -203,27 +203,23 @@ std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t bl
 
 void Pattern::fill(std::span<std::byte> memory, std::uint64_t block, std::uint64_t offset) const {
   const std::uint64_t mask = maskOf(*this);
-  std::uint64_t product = numberOf(*this, block, offset) * kOdd;
-  const std::uint64_t groups = memory.size() / (kGroup * kWordBytes);
-  loops().fill(memory.data(), groups, product, mask);
-  product += groups * kGroup * kOdd;
-  std::byte* at = memory.data() + groups * kGroup * kWordBytes;
-  std::uint64_t left = memory.size() - groups * kGroup * kWordBytes;
-  for (; left != 0; product += kOdd) {
-    const std::uint64_t word = product ^ mask;
-    const std::uint64_t bytes = std::min(left, kWordBytes);
-    std::memcpy(at, &word, bytes);
-    at += bytes;
-    left -= bytes;
-  }
+  const std::uint64_t product = numberOf(*this, block, offset) * kOdd;
+  const std::uint64_t words = memory.size() / kWordBytes, groups = words / kGroup;
+  if (groups != 0) loops().fill(memory.data(), groups, product, mask);
+  const auto put = [&](std::uint64_t i, std::uint64_t bytes) {
+    const std::uint64_t word = (product + i * kOdd) ^ mask;
+    std::memcpy(memory.data() + i * kWordBytes, &word, bytes);
+  };
+  for (std::uint64_t i = groups * kGroup; i < words; ++i) put(i, kWordBytes);
+  put(words, memory.size() % kWordBytes);
 }
 
 std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory, std::uint64_t block,
                                         std::uint64_t offset) const {
   const std::uint64_t mask = maskOf(*this);
   std::uint64_t product = numberOf(*this, block, offset) * kOdd;
-  const std::uint64_t right =
-      loops().right(memory.data(), memory.size() / (kGroup * kWordBytes), product, mask);
+  const std::uint64_t groups = memory.size() / (kGroup * kWordBytes);
+  const std::uint64_t right = groups == 0 ? 0 : loops().right(memory.data(), groups, product, mask);
   product += right * kGroup * kOdd;
   // The rest is the end of the block, or begins with the wrong group.
   std::array<std::byte, kGroup * kWordBytes> wanted;

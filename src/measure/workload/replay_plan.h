@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -24,9 +25,14 @@ struct ReplayPlan {
   std::vector<ReplayRequest> requests = {};
   std::uint64_t left_out = 0;  // requests that are larger than a pool
 };
+// The blocks of one pool that any request uses: `side` is &ReplayRequest::source, or the
+// destination. Each has one entry, in ascending order.
+BlockIds blocksOf(const ReplayPlan& plan, BlockIds ReplayRequest::* side);
 
-// `speed` divides the times of the trace. `blocks` is the size of each pool.
+// `speed` divides the times of the trace. `blocks` is the size of each pool. `progress` is called
+// repeatedly with the number of planned requests.
 ReplayPlan planReplay(const Trace& trace, std::uint64_t blocks, std::uint32_t block_tokens,
-                      double speed);
+                      double speed,
+                      const std::function<void(std::uint64_t planned)>& progress = {});
 
 }  // namespace viaduct::measure

@@ -88,8 +88,8 @@ std::string kvWords(const Workload& row) {
                                 point.sets, point.source.pool, point.destination.pool);
   if (row.trace)
     out += fmt::format(", trace of {} requests with hash {:016x} at speed {:g}",
-                       row.trace->requests->size(),
-                       std::hash<std::string>()(textOf(*row.trace->requests)), row.trace->speed);
+                       row.trace->requests->requests.size(), traceDigest(*row.trace->requests),
+                       row.trace->speed);
   return out + ")";
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "measure/result/report.h"
+#include "measure/workload/hints.h"
 #include "measure/workload/layout.h"
 #include "measure/workload/link_rate.h"
 #include "measure/workload/pipeline.h"
@@ -64,6 +65,7 @@ struct Spec {
   std::vector<LinkRate> link_rates = {};
   std::chrono::nanoseconds interval{0};  // of the rates reported while a row runs; 0: none
   std::uint64_t seed = 1;
+  FlagNames flags = {};  // of the command, for texts that advise other flags
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 

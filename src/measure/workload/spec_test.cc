@@ -43,7 +43,7 @@ TEST(Memory, ATransferThatDoesNotFitIsNamedWithTheSizes) {
   const auto bytes = deviceBytes(spec);
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().detail,
-            "4 blocks of 1.0 MiB do not fit: a device of the targets has 8.0 MiB, 2.0 MiB for each "
+            "4 blocks of 1 MiB do not fit: a device of the targets has 8 MiB, 2 MiB for each "
             "stream that uses it");
 }
 

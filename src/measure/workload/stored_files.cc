@@ -105,7 +105,7 @@ Status roomSuffices(const std::string& folder, std::uint64_t bytes) {
   return Error{.code = Code::kExhausted,
                .operation = "--filepath",
                .detail = fmt::format("the files need {}, and the file system has {} free",
-                                     base::showSize(bytes), base::showSize(free)),
+                                     base::showSize(bytes), base::roundedSize(free)),
                .file = folder,
                .remedy = "use smaller blocks, batches or --working_set, or another folder"};
 }

@@ -81,21 +81,24 @@ CellList StreamContents::cells(const StreamEnd& end, std::uint64_t epoch, SetRan
   const std::uint64_t few = std::max<std::uint64_t>(kSample / works_[end.stream].block_bytes, 1);
   const std::uint64_t step = sample ? std::max<std::uint64_t>(total / few, 1) : 1;
   return [=, this](const CellVisit& visit) -> Wrong {
-    for (std::uint64_t i = 0; i < total; i += step) {
-      const auto k = static_cast<std::uint32_t>(i % row_.batch);
-      Cells cell = block(end, epoch, (sets.first + i / row_.batch) % there, k);
+    std::uint64_t set = sets.first % there, k = 0;
+    for (std::uint64_t i = 0; i < total; i += step, k += step) {
+      if (k >= row_.batch) {
+        set = (set + k / row_.batch) % there;
+        k %= row_.batch;
+      }
+      Cells cell = block(end, epoch, set, static_cast<std::uint32_t>(k));
       if (sample) cell.memory = cell.memory.first(std::min(cell.memory.size(), kSample));
-      if (auto wrong = named(cell, visit(cell))) return wrong;
+      if (const auto wrong = visit(cell)) return named(cell, *wrong);
     }
     return std::nullopt;
   };
 }
 
-Wrong StreamContents::named(const Cells& cell, const std::optional<WrongCell>& wrong) const {
-  if (!wrong) return std::nullopt;
+std::string StreamContents::named(const Cells& cell, const WrongCell& wrong) const {
   const auto stream = std::prev(std::ranges::upper_bound(first_, cell.number));
   const std::uint64_t number = cell.number - *stream;
-  return wrong->named(fmt::format("block {} of set {}", number % row_.batch, number / row_.batch));
+  return wrong.named(fmt::format("block {} of set {}", number % row_.batch, number / row_.batch));
 }
 
 void StreamContents::touch(const StreamEnd& end) const {

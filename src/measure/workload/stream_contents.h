@@ -86,7 +86,7 @@ class StreamContents {
   CellList cells(const StreamEnd& end, std::uint64_t epoch, SetRange sets,
                  bool sample = false) const;
   // Describes a wrong block, or a part of it.
-  Wrong named(const Cells& cell, const std::optional<WrongCell>& wrong) const;
+  std::string named(const Cells& cell, const WrongCell& wrong) const;
   Cells block(const StreamEnd& end, std::uint64_t epoch, std::uint64_t set, std::uint32_t k) const;
 
   const Spec& spec_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/words.h"
+#include "measure/result/row.h"
 
 namespace viaduct::measure::swap {
 
@@ -23,7 +24,7 @@ constexpr const char* orderName(Order one) { return base::wordOf(kOrders, one); 
 
 enum class Way : std::uint8_t { kViaduct, kOneCall };
 inline constexpr base::Words<Way, 2> kWays{
-    {{"viaduct", Way::kViaduct}, {"one call a block", Way::kOneCall}}};
+    {{"viaduct", Way::kViaduct}, {kOneCallABlock, Way::kOneCall}}};
 constexpr const char* wayName(Way one) { return base::wordOf(kWays, one); }
 
 struct Copies {

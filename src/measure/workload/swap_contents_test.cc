@@ -80,6 +80,10 @@ TEST(PoolContents, FindABlockInThePlaceOfAnother) {
                    memory.begin() + static_cast<std::ptrdiff_t>((all.places[3] + 1) * kBytes),
                    memory.begin() + static_cast<std::ptrdiff_t>(all.places[8] * kBytes));
   EXPECT_TRUE(has(all.verify(memory)->value_or(""), "block")) << all.verify(memory)->value_or("");
+  ASSERT_TRUE(all.fill(memory));
+  std::copy_n(memory.begin(), kBytes,
+              memory.begin() + static_cast<std::ptrdiff_t>(all.places[0] * kBytes));
+  EXPECT_TRUE(has(all.verify(memory)->value_or(""), "block 0 at place")) << "the guard of place 0";
 }
 
 }  // namespace

@@ -1,31 +1,44 @@
-// Request traces in the format of Mooncake: one JSON object a line. Threads: plain values and pure
-// functions; readTrace() reads a file.
+// Traces of requests to a language model. Threads: plain values and pure functions.
 #pragma once
 
-#include <viaduct/result.h>
-
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
+
+#include "base/words.h"
 
 namespace viaduct::measure {
 
-inline constexpr std::uint32_t kHashTokens = 512;  // tokens that one hash id stands for
+// The format of a trace's file: docs/kv-trace.md lists them.
+enum class TraceFormat : std::uint8_t { kMooncake, kBailian, kAzure, kBurstGpt };
+inline constexpr base::Words<TraceFormat, 4> kTraceFormats{{{"mooncake", TraceFormat::kMooncake},
+                                                            {"bailian", TraceFormat::kBailian},
+                                                            {"azure", TraceFormat::kAzure},
+                                                            {"burstgpt", TraceFormat::kBurstGpt}}};
+constexpr const char* traceFormatName(TraceFormat format) {
+  return base::wordOf(kTraceFormats, format);
+}
+
+inline constexpr std::uint32_t kHashTokens = 512;  // of a hash id of Mooncake
 
 struct TraceRequest {
-  std::uint64_t timestamp = 0;                        // milliseconds
+  std::uint64_t time_us = 0;                          // since the trace's own time 0
   std::uint32_t input_length = 0, output_length = 0;  // tokens
-  std::vector<std::uint64_t> hash_ids = {};           // equal ids: the same prefix block
+  // Equal ids behind equal ids: the same tokens. Tokens behind the last id are shared with no
+  // other request.
+  std::vector<std::uint64_t> hash_ids = {};
   friend bool operator==(const TraceRequest&, const TraceRequest&) = default;
 };
-using Trace = std::vector<TraceRequest>;
 
-// The error names the number of the first wrong line. Empty lines are skipped.
-Result<Trace> parseTrace(std::string_view text, const std::string& name);
-Result<Trace> readTrace(const std::string& file);
-// Writes a trace that parseTrace() reads.
-std::string textOf(const Trace& trace);
+struct Trace {
+  TraceFormat format = TraceFormat::kMooncake;
+  std::uint32_t id_tokens = kHashTokens;    // that a hash id stands for; 0: the trace has no ids
+  std::vector<TraceRequest> requests = {};  // in the order of their times
+  friend bool operator==(const Trace&, const Trace&) = default;
+};
+// Equal traces have equal numbers. Members compare them before a replay.
+std::uint64_t traceDigest(const Trace& trace);
+// The time between the first and the last request.
+double secondsOf(const Trace& trace);
 
 struct TraceStatistics {
   std::uint64_t requests = 0;

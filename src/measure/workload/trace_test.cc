@@ -5,61 +5,38 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr auto kTwo =
-    "{\"timestamp\": 0, \"input_length\": 513, \"output_length\": 5, \"hash_ids\": [1, 2]}\n"
-    "\n"
-    "{\"timestamp\": 27.0, \"input_length\": 512, \"output_length\": 1, \"hash_ids\": [1]}\n";
-
-TEST(Trace, ReadsRequestsAndWritesThemAgain) {
-  const auto trace = parseTrace(kTwo, "t");
-  ASSERT_TRUE(trace) << trace.error().text();
-  ASSERT_EQ(trace->size(), 2U);
-  EXPECT_EQ((*trace)[0].hash_ids, (std::vector<std::uint64_t>{1, 2}));
-  EXPECT_EQ((*trace)[1].timestamp, 27U);
-  const auto again = parseTrace(textOf(*trace), "t");
-  ASSERT_TRUE(again);
-  EXPECT_EQ(*again, *trace);
+Trace twoRequests() {
+  return {.requests = {{.time_us = 5, .input_length = 513, .output_length = 5, .hash_ids = {1, 2}},
+                       {.time_us = 1'000'005, .input_length = 512, .hash_ids = {1}}}};
 }
 
 TEST(Trace, CountsHitsOfAnUnboundedCache) {
-  const auto all = statisticsOf(*parseTrace(kTwo, "t"));
+  const auto all = statisticsOf(twoRequests());
   EXPECT_EQ(all.hash_ids, 3U);
   EXPECT_EQ(all.unique, 2U);
   EXPECT_DOUBLE_EQ(all.prefix_hits, 1.0 / 3);
   EXPECT_DOUBLE_EQ(all.input_mean, 512.5);
+  EXPECT_DOUBLE_EQ(all.requests_per_s, 2);
 }
 
-TEST(Trace, NamesTheWrongLine) {
-  struct BadLine {
-    const char *line, *says;
-  };
-  const BadLine cases[] = {
-      {"{", "line 4: "},
-      {"[1]", "line 4: no JSON object"},
-      {R"({"input_length": 1, "output_length": 1, "hash_ids": [1]})", "timestamp is missing"},
-      {R"({"timestamp": -1, "input_length": 1, "output_length": 1, "hash_ids": [1]})",
-       "timestamp is out of range"},
-      {R"({"timestamp": "1", "input_length": 1, "output_length": 1, "hash_ids": [1]})",
-       "timestamp is no number"},
-      {R"({"timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1]})",
-       "timestamp 1 is before 27"},
-      {R"({"timestamp": 30, "input_length": 0, "output_length": 1, "hash_ids": []})",
-       "input_length is 0"},
-      {R"({"timestamp": 30, "input_length": 512, "output_length": 1, "hash_ids": [1, 2]})",
-       "2 hash ids for 512 tokens"},
-      {R"({"timestamp": 30, "input_length": 513, "output_length": 1, "hash_ids": [7, 7]})",
-       "hash_ids has 7 twice"},
-      {R"({"timestamp": 30, "input_length": 1, "output_length": 1, "hash_ids": 1})",
-       "hash_ids is no list"},
-  };
-  for (const BadLine& one : cases) {
-    const auto trace = parseTrace(std::string(kTwo) + one.line, "t.jsonl");
-    ASSERT_FALSE(trace) << one.line;
-    const std::string text = trace.error().text();
-    EXPECT_NE(text.find(one.says), std::string::npos) << text;
-    EXPECT_NE(text.find("line 4"), std::string::npos) << text;
-  }
-  EXPECT_FALSE(parseTrace("\n\n", "t"));
+TEST(Trace, HasStatisticsWithoutIdsAndWithoutRequests) {
+  Trace trace = twoRequests();
+  for (TraceRequest& one : trace.requests) one.hash_ids.clear();
+  EXPECT_EQ(statisticsOf(trace).prefix_hits, 0);
+  EXPECT_EQ(statisticsOf({}).requests, 0U);
+  EXPECT_EQ(secondsOf({}), 0);
+}
+
+TEST(Trace, EachChangeChangesItsDigest) {
+  const std::uint64_t whole = traceDigest(twoRequests());
+  EXPECT_EQ(traceDigest(twoRequests()), whole);
+  Trace changed[] = {twoRequests(), twoRequests(), twoRequests(), twoRequests(), twoRequests()};
+  changed[0].id_tokens = 16;
+  ++changed[1].requests[0].time_us;
+  ++changed[2].requests[1].input_length;
+  changed[3].requests[0].hash_ids = {2, 1};
+  changed[4].requests[1].hash_ids.clear();
+  for (const Trace& one : changed) EXPECT_NE(traceDigest(one), whole);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ TEST(Workloads, AnImpossibleWorkloadIsNamed) {
   const std::pair<Workload, const char*> cases[] = {
       {{.block_bytes = 0}, "the block size is 0"},
       {{.block_bytes = 4096, .batch = 0}, "a batch of 0 blocks"},
-      {{.block_bytes = std::uint64_t{1} << 40U}, "1 blocks of 1.0 TiB"},
-      {{.block_bytes = std::uint64_t{64} << 30U, .batch = 2}, "at most 64.0 GiB"},
+      {{.block_bytes = std::uint64_t{1} << 40U}, "1 blocks of 1 TiB"},
+      {{.block_bytes = std::uint64_t{64} << 30U, .batch = 2}, "at most 64 GiB"},
   };
   for (const auto& [workload, words] : cases) {
     const auto checked = check(workload);

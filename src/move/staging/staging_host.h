@@ -59,6 +59,10 @@ class StagingHost {
   virtual ~StagingHost() = default;
   virtual Clock::time_point now() const = 0;
   virtual const PinInfo* ownPin(std::uint32_t slot) const = 0;  // null: there is no such pin
+  // The number that the owner of a pin, this agent or the peer, gives to no other pin. 0: there is
+  // no such pin.
+  virtual std::uint64_t ownGeneration(std::uint32_t slot) const = 0;
+  virtual std::uint64_t peerGeneration(std::uint32_t slot) const = 0;
   // Returns a ring in host memory or on a GPU that belongs to this session: only its peer may reach
   // it, and if it is not `lent`, nobody. None: the rings of this agent have used up their memory.
   virtual Result<std::optional<StagingRing>> ring(bool lent, std::optional<std::uint32_t> gpu) = 0;

@@ -462,7 +462,8 @@ Status StagingLink::ask(std::uint32_t number, bool store) {
     StoragePiece next{.pin = piece.op.remote_pin,
                       .place = static_cast<std::uint32_t>(piece.place),
                       .address = piece.op.remote,
-                      .bytes = piece.op.bytes};
+                      .bytes = piece.op.bytes,
+                      .generation = host_->peerGeneration(piece.op.remote_pin)};
     if (request.pieces.empty() || !join(request.pieces.back(), next))
       request.pieces.push_back(next);
   }

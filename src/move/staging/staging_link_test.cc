@@ -79,6 +79,8 @@ class FakeHost final : public StagingHost {
     const auto found = mine_.pins.find(slot);
     return found == mine_.pins.end() ? nullptr : &found->second.info;
   }
+  std::uint64_t ownGeneration(std::uint32_t /*slot*/) const override { return generation; }
+  std::uint64_t peerGeneration(std::uint32_t /*slot*/) const override { return generation; }
   ~FakeHost() override { mine_.used_rings -= rings; }
   FakeHost(const FakeHost&) = delete;
   FakeHost& operator=(const FakeHost&) = delete;
@@ -128,6 +130,7 @@ class FakeHost final : public StagingHost {
   std::uint32_t chunks = kChunks;
   Clock::time_point time = {};
   std::uint32_t rings = 0;  // that it has now
+  std::uint64_t generation = 1;
   std::vector<std::uint64_t> given_up;
   bool refuses_ring = false;
   bool shares_gpus = false, reaches_gpus = true, refuses_gpu_ring = false;
@@ -521,7 +524,8 @@ TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
     b_.sent.clear();
     return std::get<StorageAnswer>(*message).error;
   };
-  const StoragePiece good{.pin = kStoragePin, .place = 0, .address = kStorageAt, .bytes = 4096};
+  const StoragePiece good{
+      .pin = kStoragePin, .place = 0, .address = kStorageAt, .bytes = 4096, .generation = 1};
   const auto with = [&](auto change) {
     StoragePiece piece = good;
     change(piece);
@@ -529,6 +533,7 @@ TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
   };
   EXPECT_EQ(with([](auto& p) { p.pin = kHostPin; })->code, Code::kDenied);
   EXPECT_EQ(with([](auto& p) { p.pin = 99; })->code, Code::kDenied);
+  EXPECT_EQ(with([](auto& p) { p.generation = 0; })->code, Code::kDenied) << "an earlier pin";
   EXPECT_EQ(with([](auto& p) { p.address -= 1; })->code, Code::kDenied);
   EXPECT_EQ(with([](auto& p) { p.address += kBytes - 4095; })->code, Code::kDenied);
   EXPECT_EQ(with([](auto& p) { p.bytes = ~std::uint64_t{0}; })->code, Code::kDenied);
@@ -550,12 +555,14 @@ TEST_F(StagingLinkTest, CopiesNoMorePackedBytesThanTheLimit) {
     return !b_.hops.empty();
   };
   const std::uint64_t half = kMostPacked / 2;
-  const StoragePiece first{.pin = kHostPin, .place = 0, .address = kHostAt, .bytes = half};
+  const StoragePiece first{
+      .pin = kHostPin, .place = 0, .address = kHostAt, .bytes = half, .generation = 1};
   const StoragePiece second{
-      .pin = kHostPin, .place = half, .address = kHostAt + half, .bytes = half};
+      .pin = kHostPin, .place = half, .address = kHostAt + half, .bytes = half, .generation = 1};
   EXPECT_FALSE(asked({first, first})) << "twice to one place";
   EXPECT_FALSE(asked({second, first})) << "out of order";
-  EXPECT_FALSE(asked({{.pin = kHostPin, .address = kHostAt, .bytes = kMostPacked + 1}}));
+  EXPECT_FALSE(
+      asked({{.pin = kHostPin, .address = kHostAt, .bytes = kMostPacked + 1, .generation = 1}}));
   for (const core::Bytes& message : b_.sent)
     EXPECT_EQ(std::get<StorageAnswer>(*decodeStaging(message)).error->code, Code::kProtocol);
   EXPECT_EQ(b_.sent.size(), 3U);

@@ -57,6 +57,7 @@ struct StoragePiece {
   std::uint32_t place = 0;  // offset in the chunk
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t generation = 0;  // of the pin, because a later pin may get its number
 };
 // Asks the other end to read its storage into a chunk of the lent ring, or to write a chunk to it.
 struct StorageRequest {
@@ -101,7 +102,9 @@ auto fields(base::Is<RingRequest> auto& m) { return std::tie(m.place); }
 auto fields(base::Is<RingAnswer> auto& m) {
   return std::tie(m.place, m.address, m.chunk_bytes, m.chunks, m.pin, m.error);
 }
-auto fields(base::Is<StoragePiece> auto& m) { return std::tie(m.pin, m.place, m.address, m.bytes); }
+auto fields(base::Is<StoragePiece> auto& m) {
+  return std::tie(m.pin, m.place, m.address, m.bytes, m.generation);
+}
 auto fields(base::Is<StorageRequest> auto& m) {
   return base::list(m.place, m.chunk, m.store, m.whole, base::atMost(kMostPieces, m.pieces));
 }

@@ -130,9 +130,9 @@ Status StagingServer::check(const StorageRequest& request) const {
   std::uint64_t used = 0;
   for (const StoragePiece& piece : request.pieces) {
     const PinInfo* const pin = host_.ownPin(piece.pin);
-    if (pin == nullptr || (pin->kind == MemoryKind::kHost) != packed ||
-        piece.address < pin->address || piece.bytes > pin->bytes ||
-        piece.address - pin->address > pin->bytes - piece.bytes)
+    if (pin == nullptr || piece.generation != host_.ownGeneration(piece.pin) ||
+        (pin->kind == MemoryKind::kHost) != packed || piece.address < pin->address ||
+        piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
       return Error{.code = Code::kDenied,
                    .operation = "staging",
                    .detail = fmt::format("{} bytes at {:#x} are in no pinned memory of one kind",
@@ -198,9 +198,9 @@ void StagingServer::start(std::uint32_t number) {
                    .remote_pin = piece.pin});
   core::OpList list = listOf(std::move(ops));
   if (one.request->whole != 0) list.whole = wholes_.at(one.request->whole);
-  // Pins of memory may have gone since the request came.
+  // Pins may have gone since the request came.
   const bool packed = isPacked(*one.request);
-  if (Status allowed = packed ? check(*one.request) : Status(Ok{}); !allowed) {
+  if (Status allowed = check(*one.request); !allowed) {
     one.ended = HopEnd{.error = std::move(allowed).error()};
     return;
   }

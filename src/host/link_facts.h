@@ -1,0 +1,32 @@
+// Facts of network interfaces that only netlink has: the queueing disciplines that limit them, and
+// dropped packets. They are those of this process's network namespace. Threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace viaduct::host {
+
+struct LinkFacts {
+  std::string name = {};
+  std::uint32_t mtu = 0;
+  // Packets that the interface or its queueing disciplines have dropped, in both directions.
+  std::uint64_t dropped = 0;
+  // The queueing discipline with the lowest rate: "tbf". Empty: none has a rate.
+  std::string shaper = {};
+  std::uint64_t shaped_bytes_per_s = 0;
+  friend bool operator==(const LinkFacts&, const LinkFacts&) = default;
+};
+// Empty if the kernel refuses.
+std::vector<LinkFacts> linkFacts();
+
+// The kernel's answers to a request for all interfaces, all queueing disciplines, and all classes.
+struct LinkAnswers {
+  std::span<const std::byte> links = {}, disciplines = {}, classes = {};
+};
+std::vector<LinkFacts> linkFactsFrom(const LinkAnswers& answers);
+
+}  // namespace viaduct::host
