@@ -15,7 +15,8 @@ struct Totals {
 };
 Totals totalsOf(const Schedule& schedule) {
   Totals out;
-  for (const auto& run : schedule.mixed) {
+  for (std::uint64_t i = 0; i < schedule.runs(); ++i) {
+    const Goal run = schedule.run(i);
     ++out.checked;
     if (!run.timed) continue;
     ++out.runs;
