@@ -1,5 +1,5 @@
-// Preloaded into the program: reads of files that never happen, and payload that a member throws
-// away. LIE: file, payload.
+// Preloaded into the program: reads of files that never happen, reads that bring a wrong byte, and
+// payload that a member throws away. LIE: file, byte, payload.
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -31,9 +31,11 @@ extern "C" ssize_t preadv2(int fd, const iovec* pieces, int count, off_t offset,
   using Read = ssize_t (*)(int, const iovec*, int, off_t, int);
   static const auto real = reinterpret_cast<Read>(::dlsym(RTLD_NEXT, "preadv2"));
   const ssize_t bytes = bytesOf(pieces, static_cast<std::size_t>(count));
-  if (!lies("file") || bytes < static_cast<ssize_t>(kLeast))
-    return real(fd, pieces, count, offset, flags);
-  return bytes;
+  const bool transfer = bytes >= static_cast<ssize_t>(kLeast);
+  if (transfer && lies("file")) return bytes;
+  const ssize_t done = real(fd, pieces, count, offset, flags);
+  if (transfer && lies("byte") && done > 0) *static_cast<unsigned char*>(pieces->iov_base) ^= 1U;
+  return done;
 }
 extern "C" ssize_t preadv64v2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
   return preadv2(fd, pieces, count, offset, flags);

@@ -37,6 +37,13 @@ TEST_F(Reads, OfASparseFileThatNeverHappenAreCaught) {
   EXPECT_EQ(count(out, "CORRUPT"), 1U) << out;
 }
 
+// The file is read a second time before the verdict.
+TEST_F(Reads, WithAWrongByteAreCaught) {
+  const std::string out = bench("byte");
+  EXPECT_EQ(count(out, "CORRUPT"), 1U) << out;
+  EXPECT_EQ(count(out, "the storage has other bytes there"), 1U) << out;
+}
+
 TEST(Payload, ThatTheTargetThrowsAwayIsMissed) {
   if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
   const std::vector<std::string> words{"bench", "--meet",       freeAddress(), "--backend",
