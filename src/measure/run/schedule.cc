@@ -17,7 +17,7 @@ constexpr std::uint64_t kOfARun = 8;     // fewest transfers of a timed run, for
 // A backend that skips one transfer in ten is caught in 999 rows of 1,000 by 66 checks, since
 // 0.9^66 is less than 0.001. A few more are a margin.
 constexpr std::uint64_t kChecks = 72;
-constexpr std::uint64_t kFewestShort = 9;  // short runs of a row, however long they take
+constexpr std::uint64_t kFewestShort = 6;  // short runs of a row, however long they take
 // Short runs may take this part of the row's time, and a little more.
 constexpr double kPartOfRow = 0.1, kMoreSeconds = 0.05;
 constexpr std::uint64_t kExchanges = 2;     // of a run

@@ -118,7 +118,6 @@ class StreamTransfers final : public RowTransfers {
   // transfer leaves there.
   Status fill(const Goal& goal) override {
     if (spec_.verify == Verified::kOff) return Ok{};
-    orderAfterAgent();
     if (!schedule_.refills) return changeWords(goal);
     const bool reads = readsStorage();
     if (!reads) ++epoch_;
@@ -493,8 +492,10 @@ class StreamTransfers final : public RowTransfers {
   }
 
   // The agent's thread may have accessed the memory that is filled and checked here. Only the other
-  // process has ordered both accesses. poll() orders them within this process too.
-  void orderAfterAgent() { worker_.agent.poll(); }
+  // process has ordered both accesses. The agent's lock, which this call takes, orders them within
+  // this process too. poll() would delay the next run: for a millisecond after it, the agent's
+  // thread leaves all work to the polling thread.
+  void orderAfterAgent() const { (void)worker_.agent.peers(); }
 
   // True if a word of each transfer changes within a run. The end that initiates changes it.
   bool changesWithin(std::uint32_t stream) const {
