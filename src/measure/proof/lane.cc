@@ -105,8 +105,7 @@ class Lane::Drive {
     auto ended = lane_.wait(first_ + ended_, until);
     now_ = Clock::now();
     if (!ended) return ended.error().code == Code::kTimeout && now_ >= until ? Status(Ok{}) : ended;
-    if (LaneMarks* const marks = lane_.seed_.marks)
-      marks->ended(first_ + ended_, lane_.setOf(first_ + ended_));
+    if (LaneMarks* const marks = lane_.seed_.marks) marks->ended(first_ + ended_);
     if (leads()) return lead();
     const Flight& flight = flights_[ended_ % depth_];
     if (goal_.timed) {
@@ -175,14 +174,14 @@ Lane::Lane(const LaneSeed& seed)
     : seed_(seed),
       own_order_(blockOrder(seed.row.batch, seed.spec.seed, seed.role)),
       remote_order_(blockOrder(seed.row.batch, seed.spec.seed, other(seed.role))),
+      // Each transfer in flight is a Transfer of its own, even if transfers share a set.
+      slots_(std::max<std::uint64_t>(seed.sets, seed.spec.depth)),
       arrivals_(seed.spec.seed + seed.number) {}
 
 Result<std::unique_ptr<Lane>> Lane::plan(const LaneSeed& seed) {
   std::unique_ptr<Lane> lane(new Lane(seed));
-  // Each transfer in flight is a Transfer of its own, even if transfers share a set.
-  const auto count = std::max<std::uint64_t>(seed.sets, seed.spec.depth);
-  lane->transfers_.reserve(count * seed.row.transfers());
-  for (std::uint64_t i = 0; i < count; ++i)
+  lane->transfers_.reserve(lane->slots_ * seed.row.transfers());
+  for (std::uint64_t i = 0; i < lane->slots_; ++i)
     for (std::uint32_t number = 0; number < seed.row.transfers(); ++number) {
       VIADUCT_TRY(Transfer transfer, lane->planOne(i % seed.sets, number));
       lane->transfers_.push_back(std::move(transfer));
@@ -216,7 +215,7 @@ Result<Transfer> Lane::planOne(std::uint64_t set, std::uint32_t number) {
 
 Status Lane::planAgain(std::uint64_t number) {
   if (seed_.spec.reregister) VIADUCT_CHECK(seed_.memory.registerAgain(seed_.agent));
-  const std::uint64_t slot = number % slots();
+  const std::uint64_t slot = number % slots_;
   const std::span<Transfer> old = flight(slot);
   for (std::uint32_t i = 0; i < old.size(); ++i) {
     for (PathShare& share : old[i].carried().shares) retired_.add(std::move(share));

@@ -35,15 +35,15 @@ struct LaneSides {
   Selection own = {}, remote = {};
 };
 
-// Changes and checks words around the transfers of a lane. Number and set are those of a transfer.
-// Threads: the lane's.
+// Changes and checks words around the transfers of a lane. `number` is that of a transfer. Threads:
+// the lane's.
 class LaneMarks {
  public:
   virtual ~LaneMarks() = default;
   // Before a transfer is posted. Returns true if the call took so long that it must not count as a
   // part of the transfer's latency.
   virtual bool posting(std::uint64_t number, std::uint64_t set) = 0;
-  virtual void ended(std::uint64_t number, std::uint64_t set) = 0;
+  virtual void ended(std::uint64_t number) = 0;
 };
 
 // The inputs of a lane.
@@ -128,11 +128,10 @@ class Lane {
   Result<Transfer> planOne(std::uint64_t set, std::uint32_t number);
   Status planAgain(std::uint64_t slot);
   Path carried() const;
-  std::uint64_t slots() const { return transfers_.size() / seed_.row.transfers(); }
   // The transfers that are posted together, of a slot.
   std::span<Transfer> flight(std::uint64_t number) {
     const std::size_t together = seed_.row.transfers();
-    return std::span(transfers_).subspan(number % slots() * together, together);
+    return std::span(transfers_).subspan(number % slots_ * together, together);
   }
   Transfer& transfer(std::uint64_t number) { return flight(number).front(); }
   Status post(std::uint64_t number);
@@ -140,16 +139,17 @@ class Lane {
   Status wait(std::uint64_t number, Deadline until);
   Result<Note> waitNote(const Orders& orders);
   Status bounce(std::uint64_t number, const Orders& orders);
-  std::uint64_t setOf(std::uint64_t number) const { return number % slots() % seed_.sets; }
+  std::uint64_t setOf(std::uint64_t number) const { return number % slots_ % seed_.sets; }
   // Only one thread at a time counts, so no atomic addition is needed.
   void countTransfer() { transfers_ended_.store(transfers() + 1, std::memory_order_relaxed); }
 
   LaneSeed seed_;
   std::vector<std::uint32_t> own_order_, remote_order_;
-  std::vector<Transfer> transfers_;
-  Path retired_;             // bytes of transfers that were replaced by newly planned ones
-  Path before_;              // the bytes carried before mark()
-  std::uint64_t begun_ = 0;  // transfers that all runs have started
+  std::uint64_t slots_;              // of transfers that are posted together
+  std::vector<Transfer> transfers_;  // the same number for each slot
+  Path retired_;                     // bytes of transfers that were replaced by newly planned ones
+  Path before_;                      // the bytes carried before mark()
+  std::uint64_t begun_ = 0;          // transfers that all runs have started
   std::atomic<std::uint64_t> transfers_ended_{0};  // since mark()
   Histogram prep_;
   LaneCounts counts_;

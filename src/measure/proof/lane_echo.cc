@@ -51,7 +51,7 @@ Result<LaneTimes> Lane::pingPong(const Goal& goal, const Orders& orders) {
     const std::uint64_t number = begun_++;
     VIADUCT_CHECK(bounce(number, orders));
     VIADUCT_TRY(const Note back, waitNote(orders));
-    if (seed_.marks != nullptr) seed_.marks->ended(number, setOf(number));
+    if (seed_.marks != nullptr) seed_.marks->ended(number);
     now = Clock::now();
     if (++out.transfers == goal.lead) start = out.start = now;
     if (out.transfers <= goal.lead) continue;

@@ -38,11 +38,11 @@ bool ChangingWords::posting(std::uint64_t number, std::uint64_t set) {
   const Expected word{first_[next_] + set * stride_, random_.next()};
   next_ = next_ + 1 == first_.size() ? 0 : next_ + 1;
   std::memcpy(word.at, &word.value, width_);
-  expected_[number % facts_.depth] = word;
+  if (facts_.way != Way::kWrite) expected_[number % facts_.depth] = word;
   return facts_.whole;
 }
 
-void ChangingWords::ended(std::uint64_t number, std::uint64_t /*set*/) {
+void ChangingWords::ended(std::uint64_t number) {
   if (facts_.way == Way::kWrite || !facts_.by_transfer || width_ < kWordBytes) return;
   const Expected& word = expected_[number % facts_.depth];
   const bool as_written = std::memcmp(word.at, &word.value, kWordBytes) == 0;

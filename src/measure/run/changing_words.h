@@ -32,7 +32,7 @@ class ChangingWords final : public LaneMarks {
   explicit ChangingWords(const Facts& facts);
 
   bool posting(std::uint64_t number, std::uint64_t set) override;
-  void ended(std::uint64_t number, std::uint64_t set) override;
+  void ended(std::uint64_t number) override;
 
   // Gives all words of a set new values, between two runs.
   Status change(std::uint64_t set);

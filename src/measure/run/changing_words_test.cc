@@ -42,7 +42,7 @@ TEST_F(Changing, AWriteChangesOneWordOfItsSet) {
     EXPECT_TRUE(std::equal(memory_.begin() + (number % 2 == 0 ? 4096 : 0),
                            memory_.begin() + (number % 2 == 0 ? 8192 : 4096),
                            before.begin() + (number % 2 == 0 ? 4096 : 0)));
-    words.ended(number, number % 2);
+    words.ended(number);
   }
   EXPECT_EQ(words.checked(), 0U);
 }
@@ -51,9 +51,9 @@ TEST_F(Changing, AReadThatOverwritesNothingIsMissed) {
   ChangingWords words = this->words(Way::kRead);
   words.posting(0, 0);
   words.posting(1, 1);
-  words.ended(0, 0);
+  words.ended(0);
   std::fill(memory_.begin(), memory_.end(), std::byte{1});
-  words.ended(1, 1);
+  words.ended(1);
   EXPECT_EQ(words.checked(), 2U);
   EXPECT_EQ(words.missed(), 1U);
 }
@@ -63,11 +63,11 @@ TEST_F(Changing, AnEchoHasToBringAWordBack) {
   const std::vector<std::byte> before = memory_;
   words.posting(0, 0);
   echo.posting(0, 0);  // changes other words
-  words.ended(0, 0);
+  words.ended(0);
   EXPECT_EQ(words.missed(), 0U);
   words.posting(1, 1);
   memory_ = before;
-  words.ended(1, 1);
+  words.ended(1);
   EXPECT_EQ(words.missed(), 1U);
 }
 
