@@ -81,9 +81,10 @@ void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& mem
       "viaduct {} on {}{}: {}, {}\n", VIADUCT_VERSION, host.hostname,
       hosts.size() > 1 ? fmt::format(" and {}", counted(hosts.size() - 1, "other host")) : "",
       host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, counted(host.cores, "core"));
-  fmt::print("{}, {}; memory: {}; contents checked: {}\n\n",
+  fmt::print("{}, {}; memory: {}; contents checked: {}{}\n\n",
              members.size() == 1 ? "1 process" : fmt::format("{} processes", members.size()),
-             whatWords(plan), memoryWords(spec), verifiedName(spec.verify));
+             whatWords(plan), memoryWords(spec), verifiedName(spec.verify),
+             spec.ping_pong ? "; latency: half of a round trip" : "");
   if (const std::string& faults = plan.run.settings.faults; !faults.empty())
     fmt::print("FAULTS are injected, and no row can be proven: VIADUCT_FAULTS={}\n\n", faults);
 }

@@ -128,7 +128,7 @@ std::string textOf(const Row& row, base::TextTable& table) {
   std::string out =
       row.gb_per_s && us
           ? table.row(base::cells(size, row.iterations, digits(row.gb_per_s), digits(us->mean),
-                                  digits(us->p50), digits(us->p99), measure::ofMax(row.ceiling),
+                                  digits(us->p50), digits(p99Of(row)), measure::ofMax(row.ceiling),
                                   measure::skipsWords(row), carried(row)))
           : table.row(base::cells(size, "not measured"));
   if (!row.proof.empty()) out += measure::note("proof: " + row.proof);

@@ -43,6 +43,7 @@ class AgentImpl final : public Basis, public Progressable {
   bool owesCallbacks() const override { return Basis::owesCallbacks(); }
   bool allowWakeups() override { return peers_.noteRings().allowWakeups(); }
   void suppressWakeups() override;
+  void callLoop() override { ringBell(); }
   bool wakeupsSuppressed() const override { return peers_.noteRings().wakeupsSuppressed(); }
   void runCallbacks() override { Basis::runCallbacks(); }
 

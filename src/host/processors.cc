@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/text.h"
 
@@ -14,9 +15,14 @@ double seconds(const timeval& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
 }
 
+double secondsIn(std::string_view ticks) {
+  return base::numberIn<double>(ticks).value_or(0) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 struct BusyLine {
   std::string name = {};               // "cpu" for all processors together, or "cpu0"
   std::optional<double> seconds = {};  // nothing: the line is damaged
+  double idle = 0;
 };
 
 // The lines of /proc/stat about processors, which come first.
@@ -27,12 +33,11 @@ std::vector<BusyLine> busyLines(const Tree& tree) {
     if (words.empty() || !words[0].starts_with("cpu")) break;
     BusyLine& one = out.emplace_back(BusyLine{.name = std::string(words[0])});
     if (words.size() < 9) continue;
-    one.seconds = 0;
-    // User, nice, system, irq, soft and stolen, without idle and waiting. Later fields hold guest
+    // User, nice, system, irq, soft and stolen; then idle and waiting. Later fields hold guest
     // time, which is part of `user` and `nice` already.
-    for (const std::size_t field : {1, 2, 3, 6, 7, 8})
-      *one.seconds += base::numberIn<double>(words[field]).value_or(0) /
-                      static_cast<double>(::sysconf(_SC_CLK_TCK));
+    one.seconds = 0;
+    for (const std::size_t field : {1, 2, 3, 6, 7, 8}) *one.seconds += secondsIn(words[field]);
+    for (const std::size_t field : {4, 5}) one.idle += secondsIn(words[field]);
   }
   return out;
 }
@@ -48,7 +53,7 @@ double ownProcessorSeconds() {
 std::optional<ProcessorUse> processorUse(const Tree& tree) {
   ProcessorUse out;
   bool found = false;
-  for (const auto& [name, seconds] : busyLines(tree)) {
+  for (const auto& [name, seconds, idle] : busyLines(tree)) {
     if (!seconds) return std::nullopt;
     if (name != "cpu") {
       ++out.count;
@@ -56,6 +61,7 @@ std::optional<ProcessorUse> processorUse(const Tree& tree) {
     }
     found = true;
     out.seconds = *seconds;
+    out.idle = idle;
   }
   if (!found || out.count == 0) return std::nullopt;
   return out;
@@ -63,7 +69,7 @@ std::optional<ProcessorUse> processorUse(const Tree& tree) {
 
 std::vector<ProcessorBusy> processorsBusy(const Tree& tree) {
   std::vector<ProcessorBusy> out;
-  for (const auto& [name, seconds] : busyLines(tree))
+  for (const auto& [name, seconds, idle] : busyLines(tree))
     if (const auto number = base::numberIn<std::uint32_t>(name.substr(3)); number && seconds)
       out.push_back({*number, *seconds});
   return out;

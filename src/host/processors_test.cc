@@ -19,6 +19,7 @@ TEST(Processors, TimeInUseCountsAndIdleTimeDoesNot) {
   const auto use = processorUse(Tree(root.path()));
   ASSERT_TRUE(use);
   EXPECT_DOUBLE_EQ(use->seconds, 200.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  EXPECT_DOUBLE_EQ(use->idle, 11000.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)));
   EXPECT_EQ(use->count, 2U);
   root.write("/proc/stat", "cpu  100 10\n");
   EXPECT_FALSE(processorUse(Tree(root.path())));

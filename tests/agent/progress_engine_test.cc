@@ -1,6 +1,7 @@
 #include "agent/progress/progress_engine.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -39,11 +41,15 @@ class Bells final : public Progressable {
   bool allowWakeups() override { return true; }
   void suppressWakeups() override {}
   bool wakeupsSuppressed() const override { return false; }
+  void callLoop() override { ++loop_calls; }
   bool owesCallbacks() const override { return owed_ > 0; }
   void runCallbacks() override {
-    const std::lock_guard held(engine->lock());
-    called += owed_;
-    owed_ = 0;
+    {
+      const std::lock_guard held(engine->lock());
+      called += owed_;
+      owed_ = 0;
+    }
+    if (callback) callback();
   }
 
   void open(Duration spin, unsigned helpers = 0) {
@@ -63,6 +69,16 @@ class Bells final : public Progressable {
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(bell.get(), &one, sizeof one), 8);
   }
+  // Waits until the progress thread has fulfilled the condition.
+  bool reaches(const std::function<bool()>& condition) const {
+    const auto met = [&] {
+      const std::lock_guard held(engine->lock());
+      return condition();
+    };
+    const auto until = Clock::now() + 5s;
+    while (!met() && Clock::now() < until) std::this_thread::yield();
+    return met();
+  }
   // Waits for event number `number`, which another thread sends during this wait.
   bool waitForRing(int number) {
     // wait() calls `done` first with the lock held, and only then the event is sent. So the waiting
@@ -81,11 +97,12 @@ class Bells final : public Progressable {
   }
 
   base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-  int rung = 0, called = 0, rounds = 0;
+  int rung = 0, called = 0, rounds = 0, loop_calls = 0;
   bool leaves = false;     // each event leaves work for the next round of progress
   bool sleepless = false;  // no event announces the next progress
   bool left = false;
   bool owes = true;  // each event owes a callback
+  std::function<void()> callback;
   std::thread::id handler;
   std::unique_ptr<ProgressEngine> engine;
 
@@ -97,13 +114,7 @@ TEST(ProgressEngine, TheProgressThreadRunsTheLoopWhenNoUserThreadDoes) {
   Bells bells;
   bells.open(0us);
   bells.ring();
-  const auto until = Clock::now() + 5s;
-  const auto called = [&] {
-    const std::lock_guard held(bells.engine->lock());
-    return bells.called;
-  };
-  while (called() == 0 && Clock::now() < until) std::this_thread::yield();
-  EXPECT_EQ(called(), 1);
+  EXPECT_TRUE(bells.reaches([&] { return bells.called == 1; }));
   bells.engine->stop();
 }
 
@@ -229,6 +240,65 @@ TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotBlockTheProgressThread) {
   }
   EXPECT_TRUE(moved);
   bells.engine->stop();
+}
+
+// Has the progress thread run a callback until the end of the test, or until letGo().
+class HeldThread : public ::testing::Test {
+ public:
+  void SetUp() override {
+    bells.callback = [this] {
+      if (holds.exchange(true)) return;
+      holds.notify_one();
+      goes_on.wait(false);
+    };
+    bells.open(0us);
+    bells.ring();
+    holds.wait(false);
+  }
+  void TearDown() override {
+    letGo();
+    bells.engine->stop();
+  }
+  void letGo() {
+    goes_on = true;
+    goes_on.notify_one();
+  }
+
+  std::atomic<bool> holds = false, goes_on = false;
+  Bells bells;
+};
+
+// Such a loop would poll again and again, until the progress thread gets a processor.
+TEST_F(HeldThread, IsNotWokenByWayOfTheLoopThatPolls) {
+  {
+    const std::lock_guard held(bells.engine->lock());
+    bells.engine->poller().at(Clock::now() + 1h, [] {});
+  }
+  bells.engine->poll();
+  pollfd loop{.fd = bells.engine->poller().fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&loop, 1, 0), 0);
+  EXPECT_EQ(bells.loop_calls, 0);
+}
+
+// The loop then does the work sooner than another thread could.
+TEST_F(HeldThread, LeavesBusyRailsToTheLoopThatPolls) {
+  bells.sleepless = true;
+  bells.engine->poll();
+  EXPECT_EQ(bells.loop_calls, 1);
+  bells.sleepless = false;
+  bells.engine->poll();
+  EXPECT_EQ(bells.loop_calls, 1);
+}
+
+TEST_F(HeldThread, DoesTheWorkThatWasLeftMeanwhile) {
+  int rounds = 0;
+  {
+    const std::lock_guard held(bells.engine->lock());
+    rounds = bells.rounds;
+    bells.engine->takeOverNow();
+  }
+  letGo();
+  EXPECT_TRUE(bells.reaches([&] { return bells.rounds > rounds; }));
 }
 
 // Waiting for a busy rail may take long, so other threads get the lock meanwhile.

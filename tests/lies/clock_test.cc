@@ -12,5 +12,12 @@ TEST(SlowClock, IsCaught) {
   EXPECT_EQ(count(out, "behind the kernel's raw clock"), 1U) << out;
 }
 
+TEST(SlowClock, IsCaughtByTheTicksOfTheKernelIfBothClocksAreSlow) {
+  if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
+  const std::string out = benchWith(kLieSlowClock, {"LIE_BOTH_CLOCKS=1"}, {"--duration", "400ms"});
+  EXPECT_EQ(count(out, "INVALID: the clocks of rank"), 1U) << out;
+  EXPECT_EQ(count(out, "of each processor"), 1U) << out;
+}
+
 }  // namespace
 }  // namespace viaduct::testing

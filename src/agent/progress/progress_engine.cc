@@ -110,9 +110,15 @@ void ProgressEngine::takeOverSoon(Clock::time_point now) {
   takeOverNow();
 }
 
+// A poke would also wake a user's loop that watches eventFd(). Such a loop cannot do work that waits
+// for a timer. It would poll again and again, until the progress thread gets a processor.
 void ProgressEngine::takeOverNow() {
-  // A progress thread that backs off checks soon by itself, but not while a user thread drives.
-  if (!backsOff() || driven_) poke();
+  round_wanted_ = true;
+  if (driven_)
+    poke();
+  else
+    callAsleep();
+  if (target_.busy()) target_.callLoop();
 }
 
 // Wakes the progress thread, even if another thread sleeps on the poller.
@@ -121,9 +127,8 @@ void ProgressEngine::call() {
   [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
 
-// A user thread polls or waits in a loop, and writers may no longer wake the poller. So the
-// progress thread backs off instead of sleeping: it takes over when that thread stops.
-void ProgressEngine::callBackOff() {
+// A progress thread in any other state looks by itself before it sleeps.
+void ProgressEngine::callAsleep() {
   // Nearly every poll comes here, so the table is only read in the state that may change.
   const auto state = thread_state_.load(std::memory_order_relaxed);
   if (state == ProgressThread::kSleeps && step(ProgressThread::kCall)) call();
@@ -169,6 +174,7 @@ bool ProgressEngine::progressOnce(Clock::time_point now) {
 // Runs the busy rails first, side by side with other threads and without the lock. If another
 // thread runs one of them, that thread applies its completions.
 bool ProgressEngine::makeProgress() {
+  round_wanted_ = false;
   if (const unsigned busy = target_.busyRails(); busy != 0) {
     if (busy > 1) callHelpers();
     lock_.unlock();
@@ -184,7 +190,9 @@ void ProgressEngine::afterProgress() {
   if (!target_.wakeupsSuppressed()) {
     if (!target_.allowWakeups()) takeOverNow();
   } else if (!driven_) {
-    callBackOff();
+    // The user thread polls in a loop, and writers may no longer wake the poller. So the progress
+    // thread backs off instead of sleeping: it takes over when that thread stops.
+    callAsleep();
   }
 }
 
@@ -312,7 +320,7 @@ void ProgressEngine::stopDriving(bool again) {
   expectUser(now);
   if (!target_.allowWakeups()) takeOverNow();
   if (soon)
-    callBackOff();
+    callAsleep();
   else if (!armed_ && !backsOff())
     arm(true);
   takeOverSoon(now);
@@ -394,7 +402,7 @@ void ProgressEngine::runProgressThread() {
     } else {
       progressOnce(poller_->now());
       callBack();
-      if (stopping_ || driven_ || userExpected(poller_->now())) continue;
+      if (stopping_ || driven_ || round_wanted_ || userExpected(poller_->now())) continue;
       if (target_.busy() || !target_.allowWakeups()) {
         lock_.giveWay();
         lock_.unlock();

@@ -50,6 +50,7 @@ class Progressable {
   virtual bool allowWakeups() = 0;
   virtual void suppressWakeups() = 0;
   virtual bool wakeupsSuppressed() const = 0;
+  virtual void callLoop() = 0;  // has a user's loop that watches eventFd() poll once more
   virtual bool owesCallbacks() const = 0;
   virtual void runCallbacks() = 0;  // runs the owed callbacks; call it without the lock
 };
@@ -121,7 +122,7 @@ class ProgressEngine {
   void poke() VIADUCT_REQUIRES(lock_);
   void silence() VIADUCT_UNCHECKED;  // the poller calls it, and the lock is held then
   void call();
-  void callBackOff();
+  void callAsleep();
   void afterProgress() VIADUCT_REQUIRES(lock_);
   void progressNow() VIADUCT_REQUIRES(lock_);
   // True: work is left that only progress() or a timer continues.
@@ -176,6 +177,7 @@ class ProgressEngine {
   // An event of the poller wakes the progress thread.
   bool armed_ VIADUCT_GUARDED_BY(lock_) = false;
   bool poked_ VIADUCT_GUARDED_BY(lock_) = false;
+  bool round_wanted_ VIADUCT_GUARDED_BY(lock_) = false;  // the next round resets it
   bool stopping_ VIADUCT_GUARDED_BY(lock_) = false;
   unsigned posts_since_progress_ VIADUCT_GUARDED_BY(lock_) = 0;  // calls of progressNowAndThen()
   Clock::time_point asked_ VIADUCT_GUARDED_BY(lock_) = {};       // when the poller was last asked

@@ -21,7 +21,7 @@ struct ProgressThread {
   static constexpr auto kSteps = std::to_array<base::Transition<State, Event>>({
       {base::anyOf(kWorks), kSleep, kSleeps, "no work is left, or a waiting thread drives"},
       {base::anyOf(kSleeps), kCall, kCalled,
-       "user threads poll in a loop, and peers no longer wake this agent"},
+       "a user thread leaves work, or polls in a loop so that peers no longer wake this agent"},
       {base::anyOf(kWorks, kSleeps, kCalled, kBacksOff), kBackOff, kBacksOff,
        "a user thread that polled or waited is expected back"},
       {base::anyOf(kWorks, kSleeps, kCalled, kBacksOff), kWork, kWorks,

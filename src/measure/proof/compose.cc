@@ -414,7 +414,7 @@ class Composer {
           .rated = rated_, .timed = bytes(), .all = carried_ + beside_, .seconds = row_.seconds};
       clocks();
     }
-    facts_.working_set = workingSet();
+    facts_.working_set = workingSet(spec_, workload_);
     proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
     row_.path = std::move(judgement.path);
     if (row_.backend.empty() && !row_.path.empty()) row_.backend = carrier().backend;
@@ -446,6 +446,13 @@ class Composer {
         facts_.clock = shares_[rank].clock;
         facts_.clock_rank = rank;
       }
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank) {
+      const CpuUse& cpu = shares_[rank].cpu;
+      if (cpu.processors == 0) continue;
+      const proof::TickedClock ticks{
+          .rank = rank, .seconds = cpu.over, .ticked = (cpu.machine + cpu.idle) / cpu.processors};
+      if (ticks.behind() > facts_.ticks.behind()) facts_.ticks = ticks;
+    }
   }
 
   // `used`: CPU seconds of all members.
@@ -469,16 +476,6 @@ class Composer {
     }
     facts_.cores_others = std::max(0.0, all - used) / counted;
     row_.cores_others = facts_.cores_others;
-  }
-
-  std::uint64_t workingSet() const {
-    if (workload_.stages || workload_.swap) return workload_.bytes();
-    std::uint64_t bytes = 0;
-    const auto memory = deviceBytes(spec_);
-    if (!memory) return 0;
-    for (const Stream& stream : streams_)
-      bytes += setsOf(spec_, workload_, stream, *memory).count * workOf(workload_, stream).bytes();
-    return bytes;
   }
 
   const Spec& spec_;

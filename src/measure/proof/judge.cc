@@ -140,6 +140,11 @@ std::optional<Sentence> wrongClock(const Case& c) {
         fmt::format("the clock of rank {} {} {:.3f} s {} the kernel's raw clock in {:.3f} s",
                     c.facts.clock_rank, clock.jumped() ? "jumped" : "ran", std::abs(clock.ahead),
                     clock.ahead > 0 ? "ahead of" : "behind", clock.seconds)};
+  if (const TickedClock& ticks = c.facts.ticks; ticks.isImpossible())
+    return Sentence{Verdict::kInvalid,
+                    fmt::format("the clocks of rank {} counted {:.3f} s while the kernel counted "
+                                "{:.3f} s of each processor",
+                                ticks.rank, ticks.seconds, ticks.ticked)};
   // Members read their clocks one after the other, which matters in a short row.
   constexpr double kTolerance = 1.25, kLongEnough = 0.1;
   if (c.facts.cores <= 0 || c.facts.totals.seconds < kLongEnough ||
@@ -263,6 +268,12 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
 }
 
 }  // namespace
+
+// The kernel counts in steps of 10 ms, and the two are not read at the same moment.
+bool TickedClock::isImpossible() const {
+  constexpr double kTolerance = 1.5, kLeast = 0.05;
+  return ticked > kTolerance * seconds + kLeast;
+}
 
 double coresBusy(double cpu, double row, double counted) {
   constexpr double kMostly = 0.6;

@@ -27,6 +27,15 @@ struct Totals {
   double seconds = 0;  // duration for `rated`; 0: all of these are unknown
 };
 
+// A member's clock beside the time that the kernel counted for each processor, busy or idle. A
+// library in the process can change what clocks say, but hardly what the kernel counts.
+struct TickedClock {
+  std::uint32_t rank = 0;
+  double seconds = 0, ticked = 0;
+  double behind() const { return ticked - seconds; }
+  bool isImpossible() const;
+};
+
 // The facts about a row that its runner knows.
 struct RowFacts {
   std::string backend = {};
@@ -38,6 +47,7 @@ struct RowFacts {
   Totals totals = {};
   ClockDrift clock = {};             // of the member whose clocks differ most
   std::uint32_t clock_rank = 0;      // the rank of that member
+  TickedClock ticks = {};            // of the member whose clock is most behind
   double rate_kept = 0;              // open loop: the reached part of the requested rate
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer

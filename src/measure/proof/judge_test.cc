@@ -490,6 +490,20 @@ TEST(Clocks, MoreBusyCoresThanTheHostsHaveMakeARowInvalid) {
       << "members that read their clocks one after the other";
 }
 
+TEST(Clocks, MoreTicksOfTheKernelThanTheClocksCountMakeARowInvalid) {
+  const auto ticked = [](double seconds, double ticks) {
+    return plain({.totals = kAgree, .ticks = {.rank = 1, .seconds = seconds, .ticked = ticks}});
+  };
+  const auto half = ticked(1, 2);
+  EXPECT_EQ(half.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(
+      has(half.why, "the clocks of rank 1 counted 1.000 s while the kernel counted 2.000 s"))
+      << half.why;
+  EXPECT_EQ(ticked(1, 1.1).verdict, Verdict::kOk);
+  EXPECT_EQ(ticked(0.02, 0.05).verdict, Verdict::kOk) << "the kernel counts in steps of 10 ms";
+  EXPECT_EQ(ticked(1, 0.5).verdict, Verdict::kOk) << "containers may hide other processors' time";
+}
+
 TEST(Clocks, AClockThatRunsFastOrJumpsMakesARowInvalid) {
   const auto fast =
       plain({.totals = kAgree, .clock = {.seconds = 1, .ahead = 9, .largest = 2}, .clock_rank = 1});

@@ -9,10 +9,14 @@
 #include <barrier>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
+#include "base/sizes.h"
 #include "base/wide_copy.h"
 #include "host/facts.h"
+#include "host/memory.h"
 
 namespace viaduct::measure::proof {
 namespace {
@@ -29,19 +33,30 @@ constexpr int kPasses = 4;
 constexpr std::size_t kBetweenLooks = std::size_t{1} << 20U;
 
 struct Unmap {
-  void operator()(std::byte* at) const { ::munmap(at, 2 * kLarge); }
+  std::size_t bytes = 0;
+  void operator()(std::byte* at) const { ::munmap(at, bytes); }
 };
-using Buffers = std::unique_ptr<std::byte, Unmap>;  // a source, followed by a destination
 
-Buffers makeBuffers() {
-  void* at = ::mmap(nullptr, 2 * kLarge, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return {};
-  // Huge pages are faster to allocate, and the figure contains no page walks.
-  ::madvise(at, 2 * kLarge, MADV_HUGEPAGE);
-  std::memset(at, 1, 2 * kLarge);
-  return Buffers(static_cast<std::byte*>(at));
-}
+// The memory of one thread: a source, followed by a destination.
+class Buffers {
+ public:
+  explicit Buffers(std::size_t each) : each_(each) {
+    void* at = ::mmap(nullptr, 2 * each, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return;
+    // Huge pages are faster to allocate, and the figure contains no page walks.
+    ::madvise(at, 2 * each, MADV_HUGEPAGE);
+    std::memset(at, 1, 2 * each);
+    memory_ = {static_cast<std::byte*>(at), Unmap{2 * each}};
+  }
+  explicit operator bool() const { return memory_ != nullptr; }
+  const std::byte* source() const { return memory_.get(); }
+  std::byte* destination() const { return memory_.get() + each_; }
+
+ private:
+  const std::size_t each_;
+  std::unique_ptr<std::byte, Unmap> memory_;
+};
 
 // Uses the CPU time of this thread, so that other programs on its core do not lower the rate.
 double cpuSeconds() {
@@ -51,16 +66,16 @@ double cpuSeconds() {
 }
 
 // Copies `bytes` repeatedly for one pass in one thread. Returns the bytes a second.
-double copyFor(std::byte* buffers, std::size_t bytes, bool wide) {
+double copyFor(const Buffers& buffers, std::size_t bytes, bool wide) {
   const double start = cpuSeconds();
   std::uint64_t done = 0;
   double took = 0;
   do {
     for (std::size_t some = 0; some < kBetweenLooks; some += bytes) {
       if (wide)
-        base::copyWide(buffers + kLarge, buffers, bytes);
+        base::copyWide(buffers.destination(), buffers.source(), bytes);
       else
-        std::memcpy(buffers + kLarge, buffers, bytes);
+        std::memcpy(buffers.destination(), buffers.source(), bytes);
       done += bytes;
     }
     base::finishWide();
@@ -71,7 +86,11 @@ double copyFor(std::byte* buffers, std::size_t bytes, bool wide) {
 
 class CopyThreads {
  public:
-  explicit CopyThreads(std::uint32_t threads) : threads_(threads), gate_(threads) {}
+  CopyThreads(std::uint32_t threads, std::uint64_t working_set)
+      : threads_(threads), gate_(threads), sizes_(kSizes.begin(), kSizes.end()) {
+    const std::uint64_t each = mostBytes(working_set) / threads;
+    if (each > kLarge) sizes_.insert(sizes_.begin(), each / base::kMiB * base::kMiB);
+  }
 
   MemoryRates measure() {
     std::vector<std::thread> others;
@@ -85,26 +104,31 @@ class CopyThreads {
   }
 
  private:
+  // The memory of the other programs stays free.
+  static std::uint64_t mostBytes(std::uint64_t working_set) {
+    return std::min({working_set, kLargestCopied, host::availableMemory() / 8});
+  }
+
   // All threads do the same passes; only the first one collects the results.
   void work(bool first) {
-    const Buffers own = makeBuffers();
+    const Buffers own(sizes_.front());
     if (!own) failed_.store(true);
     gate_.arrive_and_wait();
     if (failed_.load()) return;
-    if (first) out_.one_thread_gb_per_s = best(own.get(), kLarge) * 1e-9;
-    for (const std::size_t bytes : kSizes) {
-      const double all = together(own.get(), bytes, first);
+    if (first) out_.one_thread_gb_per_s = best(own, sizes_.front()) * 1e-9;
+    for (const std::size_t bytes : sizes_) {
+      const double all = together(own, bytes, first);
       if (first) out_.all_threads.push_back({bytes * threads_, all * 1e-9});
     }
   }
-  static double best(std::byte* buffers, std::size_t bytes) {
+  static double best(const Buffers& buffers, std::size_t bytes) {
     double out = 0;
     for (int pass = 0; pass < kPasses; ++pass)
       for (const bool wide : {true, false}) out = std::max(out, copyFor(buffers, bytes, wide));
     return out;
   }
   // Returns the sum of the threads' rates while all of them copy.
-  double together(std::byte* buffers, std::size_t bytes, bool first) {
+  double together(const Buffers& buffers, std::size_t bytes, bool first) {
     if (first) sum_.store(0);
     gate_.arrive_and_wait();
     sum_.fetch_add(best(buffers, bytes));
@@ -114,6 +138,7 @@ class CopyThreads {
 
   const std::uint32_t threads_;
   std::barrier<> gate_;
+  std::vector<std::size_t> sizes_;  // of each thread, descending
   std::atomic<double> sum_{0};
   std::atomic<bool> failed_{false};
   MemoryRates out_;
@@ -121,12 +146,18 @@ class CopyThreads {
 
 }  // namespace
 
-MemoryRates measureMemoryRates() {
-  return CopyThreads(std::clamp(host::facts().cores, 1U, kMostThreads)).measure();
+MemoryRates measureMemoryRates(std::uint64_t working_set) {
+  return CopyThreads(std::clamp(host::facts().cores, 1U, kMostThreads), working_set).measure();
 }
 
-const MemoryRates& memoryRates() {
-  static const MemoryRates rates = measureMemoryRates();
+MemoryRates memoryRates(std::uint64_t working_set) {
+  static std::mutex mutex;
+  static MemoryRates rates;
+  static std::uint64_t largest = 0;
+  const std::lock_guard held(mutex);
+  if (rates.threads != 0 && working_set <= largest) return rates;
+  rates = measureMemoryRates(working_set);
+  largest = working_set;
   return rates;
 }
 

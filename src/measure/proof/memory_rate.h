@@ -9,11 +9,18 @@
 
 namespace viaduct::measure::proof {
 
-// Takes about 100 ms. Copies buffers of several sizes with plain and with non-temporal stores, and
-// takes the faster. Takes the best of several passes, because a ceiling is the possible rate.
-MemoryRates measureMemoryRates();
-// Returns the same, measured once in a process. Threads: any.
-const MemoryRates& memoryRates();
+// All threads together copy from no more bytes than this. No cache is larger, and allocating more
+// would take long.
+constexpr std::uint64_t kLargestCopied = std::uint64_t{512} << 20U;
+
+// Takes about 100 ms, and up to 500 ms for the largest working sets. Copies buffers of several
+// sizes with plain and with non-temporal stores, and takes the faster. Takes the best of several
+// passes, because a ceiling is the possible rate. A size near `working_set` is among them, so that
+// no cache makes the ceiling of large rows too high.
+MemoryRates measureMemoryRates(std::uint64_t working_set);
+// Returns the same. Measures only if the process has not done so for such a large set. Threads:
+// any.
+MemoryRates memoryRates(std::uint64_t working_set);
 
 // Returns the highest rate of copies of that many bytes, or 0 if nothing was measured.
 double copyCeiling(std::span<const CopyRate> rates, std::uint64_t bytes);

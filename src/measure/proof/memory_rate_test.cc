@@ -2,28 +2,49 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
+#include <cstdint>
+
+#include "base/sizes.h"
 
 namespace viaduct::measure::proof {
 namespace {
 
-TEST(MemoryRates, AreMeasuredForSeveralSizes) {
-  const auto start = std::chrono::steady_clock::now();
-  const MemoryRates rates = measureMemoryRates();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  ASSERT_GT(rates.threads, 0U);
-  ASSERT_EQ(rates.all_threads.size(), 5U);
-  std::printf("%u threads, one alone %.1f GB/s, %.0f ms;", rates.threads, rates.one_thread_gb_per_s,
-              took.count() * 1e3);
+void expectAscending(const MemoryRates& rates) {
   std::uint64_t last = 0;
   for (const CopyRate& rate : rates.all_threads) {
-    std::printf(" %llu KiB: %.1f", static_cast<unsigned long long>(rate.bytes >> 10U),
-                rate.gb_per_s);
     EXPECT_GT(rate.bytes, last);
     EXPECT_GT(rate.gb_per_s, 0);
     last = rate.bytes;
   }
-  std::printf("\n");
+}
+
+TEST(MemoryRates, AreMeasuredForSeveralSizes) {
+  const MemoryRates rates = measureMemoryRates(0);
+  ASSERT_GT(rates.threads, 0U);
+  ASSERT_EQ(rates.all_threads.size(), 5U);
+  expectAscending(rates);
+}
+
+// Otherwise the rate of a cache is the ceiling of a row that no cache holds.
+TEST(MemoryRates, FitTheWorkingSet) {
+  const MemoryRates small = measureMemoryRates(1);
+  const std::uint64_t usual = small.all_threads.back().bytes,
+                      set = std::min(2 * usual, kLargestCopied);
+  if (set <= usual) GTEST_SKIP() << "skipped: the usual sizes are larger than any cache";
+  const MemoryRates large = measureMemoryRates(set);
+  ASSERT_EQ(large.all_threads.size(), 6U);
+  expectAscending(large);
+  EXPECT_GT(large.all_threads.back().bytes + large.threads * base::kMiB, set);
+}
+
+TEST(MemoryRates, AreMeasuredAgainForALargerSetOnly) {
+  const MemoryRates first = memoryRates(1);
+  EXPECT_EQ(memoryRates(1), first);
+  EXPECT_EQ(memoryRates(0), first);
+  const MemoryRates larger = memoryRates(2 * first.all_threads.back().bytes);
+  EXPECT_NE(larger, first);
+  EXPECT_EQ(memoryRates(1), larger);
 }
 
 TEST(CopyCeiling, IsThatOfTheNextSmallerSize) {

@@ -108,7 +108,9 @@ Observer::Observer(std::vector<std::string> rails, std::string root, RailStatist
             .memory = {}};
 }
 
-void Observer::measureMemory() { place_.memory = memoryRates(); }
+void Observer::measureMemory(std::uint64_t working_set) {
+  place_.memory = memoryRates(working_set);
+}
 
 void Observer::setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates) {
   place_.gpus = std::move(gpus);

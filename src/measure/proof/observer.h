@@ -25,7 +25,7 @@ class Observer {
 
   // Measures this host's copy rate in about 100 ms. Only one member of each host calls it while the
   // others wait, because concurrent measurements would slow each other.
-  void measureMemory();
+  void measureMemory(std::uint64_t working_set);
 
   // The GPUs of this member's devices, and the rates that it has measured for them.
   void setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates);

@@ -22,10 +22,10 @@ auto fields(base::Is<RoundShare> auto& s) {
 }
 auto fields(base::Is<RowShare> auto& s) {
   return std::tie(s.failure, s.streams, s.latency, s.prep, s.post, s.tx, s.cpu.used, s.cpu.over,
-                  s.cpu.machine, s.cpu.processors, s.clock.seconds, s.clock.ahead, s.clock.largest,
-                  s.transfers, s.bytes, s.ops, s.background.transfers, s.background.gb_per_s,
-                  s.background.longest_gap_s, s.words, s.asked_per_s, s.mismatch, s.checks,
-                  s.missed, s.intervals, s.gpus, s.observation);
+                  s.cpu.machine, s.cpu.idle, s.cpu.processors, s.clock.seconds, s.clock.ahead,
+                  s.clock.largest, s.transfers, s.bytes, s.ops, s.background.transfers,
+                  s.background.gb_per_s, s.background.longest_gap_s, s.words, s.asked_per_s,
+                  s.mismatch, s.checks, s.missed, s.intervals, s.gpus, s.observation);
 }
 
 namespace {

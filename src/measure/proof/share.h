@@ -62,11 +62,13 @@ struct StreamShare {
 struct CpuUse {
   double used = 0, over = 0;  // CPU seconds of the process, and the seconds in which they were used
   double machine = 0;         // CPU seconds of the machine
+  double idle = 0;            // idle seconds of the machine's processors
   std::uint32_t processors = 0;  // of the machine; 0: the machine's figures are unknown
   void add(const CpuUse& more) {
     used += more.used;
     over += more.over;
     machine += more.machine;
+    idle += more.idle;
     processors = more.processors;
   }
 };

@@ -164,16 +164,15 @@ std::optional<Point> latencyPoint(const Series& series, const Row& row) {
   if (!row.latency_us) return std::nullopt;
   const Latency& l = *row.latency_us;
   Point out = pointOf(row, l.p50);
-  out.tip =
-      atSize(series, row) + fmt::format(": p50 {} us, p99 {} us", digits(l.p50), digits(l.p99));
-  if (l.p50 > 0 && l.p99 >= l.p50) out.low = l.p50, out.high = l.p99;
+  const auto p99 = p99Of(row);
+  out.tip = atSize(series, row) + fmt::format(": p50 {} us, p99 {} us", digits(l.p50), digits(p99));
+  if (l.p50 > 0 && p99 && *p99 >= l.p50) out.low = l.p50, out.high = *p99;
   return out;
 }
 
 Cell latencyCell(const Row& row) {
   if (!row.latency_us) return marked(row, std::string(kNothing));
-  const Latency& l = *row.latency_us;
-  return marked(row, digits(l.p50) + " <small>p99</small> " + digits(l.p99));
+  return marked(row, digits(row.latency_us->p50) + " <small>p99</small> " + digits(p99Of(row)));
 }
 
 }  // namespace

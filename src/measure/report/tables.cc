@@ -139,9 +139,9 @@ void addTimeCells(const Row& row, std::vector<Cell>& to) {
   to.insert(to.end(),
             {quantile(row, &Latency::p50),
              figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt),
-             quantile(row, &Latency::p99), quantile(row, &Latency::p99_9),
-             quantile(row, &Latency::max), times(row.prep_us), times(row.post_us), times(row.tx_us),
-             figureCell(row.cpu_s_per_gb), figureCell(row.completions_per_s)});
+             figureCell(p99Of(row)), figureCell(p999Of(row)), quantile(row, &Latency::max),
+             times(row.prep_us), times(row.post_us), times(row.tx_us), figureCell(row.cpu_s_per_gb),
+             figureCell(row.completions_per_s)});
 }
 
 HtmlTable resultTable(const std::vector<Source>& sources) {

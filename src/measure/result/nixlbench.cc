@@ -150,7 +150,7 @@ std::string nixlbenchLine(const Row& row, NixlbenchColumns columns) {
   const double side_by_side = static_cast<double>(row.threads) * row.initiators;
   const double us_per_block = static_cast<double>(row.block_size) * side_by_side / (total * 1e3);
   return out + cell(us_per_block, 1, 15) + times(row.prep_us) + times(row.post_us) +
-         times(row.tx_us) + "\n";
+         times(row.tx_us) + (isGood(row.verdict) ? "" : loudName(row.verdict)) + "\n";
 }
 
 std::string nixlbenchCarrier(const std::vector<Row>& rows) {

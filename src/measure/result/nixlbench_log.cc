@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "measure/result/log_line.h"
+#include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
@@ -135,6 +136,17 @@ std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
   return row;
 }
 
+// `viaduct`'s own nixlbench ends the line of a bad row with its verdict. Takes it off the line.
+std::optional<Verdict> takeVerdict(std::string_view& line) {
+  const auto words = base::wordsOf(line);
+  for (const auto& [name, verdict] : kVerdicts)
+    if (!words.empty() && !isGood(verdict) && words.back() == loudName(verdict)) {
+      line = line.substr(0, line.rfind(words.back()));
+      return verdict;
+    }
+  return std::nullopt;
+}
+
 // --- Runs.
 
 // The lines read so far from one source, such as a pod.
@@ -205,9 +217,16 @@ class LogReader final : public TableReader<Run> {
 
   void row(Run& run, const std::string& text) {
     const auto parse = [](std::string_view word, LogColumn) { return figureIn(word); };
-    const auto figures = figuresIn(text, run.columns, parse);
+    std::string_view line = text;
+    const auto verdict = takeVerdict(line);
+    const auto figures = figuresIn(line, run.columns, parse);
     auto found = figures ? rowOf(*figures, run.flags) : std::nullopt;
-    if (found) add(run, *std::move(found));
+    if (!found) return;
+    if (verdict) {
+      found->verdict = *verdict;
+      found->why = "the output says so";
+    }
+    add(run, *std::move(found));
   }
 
   Report reportOf(Run& run) const override {

@@ -59,6 +59,20 @@ void expectTheRun(const std::string& text) {
   EXPECT_EQ(report.rows[1].gb_per_s, 3.0);
 }
 
+TEST(NixlbenchLog, ABadRowKeepsItsVerdict) {
+  Row bad = row(4096, 1.5);
+  bad.verdict = Verdict::kSilentRail;
+  const auto reports =
+      read("Starting ...\n" + nixlbenchBanner({}) + nixlbenchHead(NixlbenchColumns::kUsual) +
+           nixlbenchLine(bad, NixlbenchColumns::kUsual) +
+           nixlbenchLine(row(8192, 3), NixlbenchColumns::kUsual));
+  ASSERT_EQ(reports.size(), 1U);
+  ASSERT_EQ(reports[0].rows.size(), 2U);
+  EXPECT_EQ(reports[0].rows[0].verdict, Verdict::kSilentRail);
+  EXPECT_EQ(reports[0].rows[0].gb_per_s, 1.5);
+  EXPECT_EQ(reports[0].rows[1].verdict, Verdict::kUnproven);
+}
+
 TEST(NixlbenchLog, IsReadAsPrinted) {
   const std::string text = log("UCX", 1.5);
   EXPECT_TRUE(isNixlbenchLog(text));

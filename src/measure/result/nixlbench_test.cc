@@ -26,6 +26,14 @@ TEST(NixlbenchOutput, TheUsualTable) {
             "62.0           2.8            3.0            11.4           18.0           \n");
 }
 
+TEST(NixlbenchOutput, TheLineOfABadRowEndsWithItsVerdict) {
+  Row row = someRow();
+  row.verdict = Verdict::kCorrupt;
+  EXPECT_TRUE(nixlbenchLine(row, NixlbenchColumns::kUsual).ends_with("18.0           CORRUPT\n"));
+  row.verdict = Verdict::kUnproven;
+  EXPECT_TRUE(nixlbenchLine(row, NixlbenchColumns::kUsual).ends_with("18.0           \n"));
+}
+
 TEST(NixlbenchOutput, TheTableOfManyPairs) {
   EXPECT_EQ(nixlbenchHead(NixlbenchColumns::kManyPairs),
             "Block Size (B)      Batch Size     B/W (GB/Sec)   Aggregate B/W (GB/Sec)   "

@@ -38,6 +38,12 @@ std::string textOfKind(const MatrixRow& row) {
                      row.processes == 1 ? "one process" : "two processes");
 }
 
+// Logs of other programs may not say how many transfers there were.
+std::optional<double> ofEnough(const Row& row, double Latency::* which, std::uint64_t enough) {
+  if (!row.latency_us || (row.iterations != 0 && row.iterations < enough)) return std::nullopt;
+  return (*row.latency_us).*which;
+}
+
 }  // namespace
 
 std::string stagesText(const PipelineRow& row) {
@@ -56,6 +62,9 @@ std::uint64_t chosenSize(const Row& row) {
 }
 
 bool isGood(Verdict verdict) { return verdict == Verdict::kOk || verdict == Verdict::kUnproven; }
+
+std::optional<double> p99Of(const Row& row) { return ofEnough(row, &Latency::p99, 100); }
+std::optional<double> p999Of(const Row& row) { return ofEnough(row, &Latency::p99_9, 1'000); }
 
 std::optional<double> rateAtP50(const Row& row) {
   if (!row.latency_us || row.latency_us->p50 <= 0) return std::nullopt;

@@ -317,6 +317,9 @@ std::string stagesText(const PipelineRow& row);
 std::string kindText(const Row& row);
 // The size that the user chose: of a block, or of an operation, which pieces make.
 std::uint64_t chosenSize(const Row& row);
+// Nothing for a row of fewer than 100 transfers, or 1,000: one of them is a larger part.
+std::optional<double> p99Of(const Row& row);
+std::optional<double> p999Of(const Row& row);
 // The payload at the median latency, in 10^9 bytes a second.
 std::optional<double> rateAtP50(const Row& row);
 // Says for each paged KV row which part of its bulk row's rate it has.

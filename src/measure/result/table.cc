@@ -38,10 +38,10 @@ std::vector<std::string> cellsOf(const Row& row) {
   const std::string block = base::showSize(row.block_size);
   if (row.verdict == Verdict::kFailed) return base::cells(block, row.batch_size);
   const auto& latency = row.latency_us;
-  return base::cells(
-      block, row.batch_size, digits(row.gb_per_s), percent(row.gb_per_s_spread), ofMax(row.ceiling),
-      skipsWords(row), digits(latency ? std::optional(latency->p50) : std::nullopt),
-      digits(latency ? std::optional(latency->p99) : std::nullopt), digits(row.cpu_s_per_gb));
+  return base::cells(block, row.batch_size, digits(row.gb_per_s), percent(row.gb_per_s_spread),
+                     ofMax(row.ceiling), skipsWords(row),
+                     digits(latency ? std::optional(latency->p50) : std::nullopt),
+                     digits(p99Of(row)), digits(row.cpu_s_per_gb));
 }
 
 // Returns the words of a heading.
@@ -49,9 +49,19 @@ std::string whatOf(const Row& row) {
   std::string out = fmt::format("{} {}", row.backend, opKindName(row.op));
   if (row.as<Operation>() != nullptr)
     out += fmt::format(", {} of {} members", row.scheme, row.initiators);
+  if (row.bidirectional) out += ", both directions added up";
+  if (row.threads > 1) out += fmt::format(", {} threads", row.threads);
+  if (row.pipeline_depth > 1) out += fmt::format(", {} in flight", row.pipeline_depth);
   if (!row.heat.empty()) out += fmt::format(", {} blocks", row.heat);
   if (usesGpu(row)) out += ", " + row.memory;
   return row.copied_by.empty() ? out : out + ", copied by " + row.copied_by;
+}
+
+std::string paceNote(const Row& row) {
+  if (!row.rate) return {};
+  return note(fmt::format("{} of {} transfers a second, {} arrivals",
+                          digits(row.rate->reached_per_s), digits(row.rate->asked_per_s),
+                          row.rate->arrivals));
 }
 
 std::string verdictNote(const Row& row) {
@@ -107,6 +117,7 @@ std::string RowTable::add(const Row& row) {
     path_ = std::move(path);
   }
   out += table.row(operation != nullptr ? cellsOf(row, *operation) : cellsOf(row));
+  out += paceNote(row);
   for (const std::string& line : deviceLines(row)) out += note(line);
   out += verdictNote(row);
   // The remark about a path holds for many rows.

@@ -12,6 +12,7 @@ Row tableRow() {
           .block_size = 4096,
           .batch_size = 64,
           .heat = "hot",
+          .iterations = 100,
           .gb_per_s = 12.345,
           .gb_per_s_spread = 0.02,
           .latency_us = Latency{.p50 = 21.2, .p99 = 300.4},
@@ -26,6 +27,31 @@ TEST(RowTable, ALineHasAllFigures) {
             "local write, hot blocks: local/mapped on copy, proven\n"
             "    block  batch     GB/s   +/- of max skips    p50 us    p99 us  CPU/GB\n"
             "    4 KiB     64     12.3    2%    88%  <10%      21.2       300  0.0815\n");
+}
+
+TEST(RowTable, AHeadingSaysWhatTheFiguresAddUp) {
+  Row row = tableRow();
+  row.bidirectional = true;
+  row.threads = 2;
+  row.pipeline_depth = 8;
+  EXPECT_EQ(RowTable(120).add(row).find("local write, both directions added up, 2 threads, 8 in "
+                                        "flight, hot blocks: "),
+            0U);
+}
+
+TEST(RowTable, ARowOfAGivenRateNamesTheAskedAndTheReachedRate) {
+  Row row = tableRow();
+  row.rate = OpenLoop{.asked_per_s = 2000, .reached_per_s = 1994, .arrivals = "poisson"};
+  const std::string text = RowTable(80).add(row);
+  EXPECT_NE(text.find("1994 of 2000 transfers a second, poisson arrivals\n"), std::string::npos)
+      << text;
+}
+
+TEST(RowTable, FewTransfersHaveNoNinetyNinthPercentile) {
+  Row row = tableRow();
+  row.iterations = 99;
+  const std::string text = RowTable(80).add(row);
+  EXPECT_NE(text.find("      21.2         -  0.0815\n"), std::string::npos) << text;
 }
 
 TEST(RowTable, AHeadingPrecedesAnotherBackendOrPath) {

@@ -18,6 +18,7 @@ class CpuWatch {
                .over = std::chrono::duration<double>(Clock::now() - begun_).count()};
     if (const auto machine = host::processorUse(); machine && machine_) {
       out.machine = machine->seconds - machine_->seconds;
+      out.idle = machine->idle - machine_->idle;
       out.processors = machine->count;
     }
     return out;

@@ -233,4 +233,14 @@ Sets setsOf(const Spec& spec, const Workload& all, const Stream& stream, const D
           .stride = walked / count * row.bytes()};
 }
 
+std::uint64_t workingSet(const Spec& spec, const Workload& row) {
+  if (row.stages || row.swap) return row.bytes();
+  const auto memory = deviceBytes(spec);
+  if (!memory) return 0;
+  std::uint64_t bytes = 0;
+  for (const Stream& stream : streamsOf(spec.layout, spec.threads, spec.bidirectional))
+    bytes += setsOf(spec, row, stream, *memory).count * workOf(row, stream).bytes();
+  return bytes;
+}
+
 }  // namespace viaduct::measure

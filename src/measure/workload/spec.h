@@ -112,5 +112,7 @@ struct Sets {
   friend bool operator==(const Sets&, const Sets&) = default;
 };
 Sets setsOf(const Spec& spec, const Workload& row, const Stream& stream, const DeviceBytes& bytes);
+// Returns the bytes that one side of a row cycles through, in all streams together. 0: unknown.
+std::uint64_t workingSet(const Spec& spec, const Workload& row);
 
 }  // namespace viaduct::measure
