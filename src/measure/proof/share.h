@@ -49,6 +49,7 @@ struct Rounds {
   Interrupted planned = {};  // the planned length of all rounds
   bool stopped = false;      // before the last round
   bool every_transfer_checked = false;
+  double checking_s = 0;  // short runs, new contents and their comparison
 };
 
 struct StreamShare {

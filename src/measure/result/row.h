@@ -165,6 +165,7 @@ struct Checks {
   // The smallest part of skipped transfers that the checks find in 999 rows of 1,000. 0: any, since
   // every transfer was checked.
   double smallest_caught = 1;
+  double seconds = 0;  // beside the timed runs
   friend bool operator==(const Checks&, const Checks&) = default;
 };
 

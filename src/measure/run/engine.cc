@@ -37,6 +37,10 @@ double secondsOf(const Rounds::Round& round) {
   return slowest;
 }
 
+double secondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
 // The member that comes last waits for nobody, so the shortest exchange is one without waiting.
 WarmUp warmUpOf(const Rounds::Round& round, const WarmUp& before) {
   WarmUp out{.seconds = secondsOf(round), .exchange = before.exchange};
@@ -211,6 +215,7 @@ class Engine {
   }
 
   Result<bool> makeRun(TimedRow& row, const Goal& run) {
+    const auto begin = Clock::now();
     if (!member_.failure()) member_.keep(row.transfers->fill(run));
     // From here until all members have read their counters, no member moves bytes.
     if (rows_.size() > 1) worker_.observer.resume(row.seen);
@@ -218,10 +223,12 @@ class Engine {
     if (!well) return false;
     left_at_ = Clock::now();
     VIADUCT_TRY(Rounds::Round round, run.timed ? timedRound(row, run) : runRound(row, run));
+    const double timed_s = run.timed ? secondsBetween(left_at_, Clock::now()) : 0;
     if (rows_.size() > 1) worker_.observer.pause(row.seen);
     well = !hasFailed(round);
     member_.keep(row.transfers->ended(round, well ? &run : nullptr));
     last_ = row.transfers.get();
+    row.rounds.checking_s += secondsBetween(begin, Clock::now()) - timed_s;
     if (worker_.rank == 0 && run.timed) row.rounds.each.push_back(std::move(round));
     return well;
   }
