@@ -31,6 +31,7 @@ constexpr std::array kOfBench{
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},
     Rivals{"latency", "recreate_xfer", kAlone},
+    Rivals{"latency", "fresh", kAlone},
 };
 constexpr std::array kOfNixlbench{
     Rivals{"block_sizes", "start_block_size", kBothSizes},

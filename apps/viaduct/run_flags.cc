@@ -75,6 +75,9 @@ constexpr std::array kRunFlags{
     RunFlag{"verify", "full|sampled|off", "sampled",
             "full: check every byte of every transfer; sampled: check some of the timed transfers",
             oneOf<measure::kVerifieds, &Run::spec, &Spec::verify>},
+    RunFlag{"fresh", "", "false",
+            "write all bytes of each transfer before it, to catch a path that sends only changes",
+            set<intoYesNo, &Run::spec, &Spec::fresh>},
     RunFlag{"require", "PATH,...", "",
             "path that every transfer must take: rdma, same-host, not-tcp, backend:NAME, proven",
             set<intoRequire, &Run::spec, &Spec::require>},
@@ -142,7 +145,7 @@ void addDuration(FlagSheet& sheet, Run& options) {
   sheet.add("Duration", runFlags(), options, {"iterations", "duration", "warmup", "repeat"});
 }
 void addChecks(FlagSheet& sheet, Run& options) {
-  sheet.add("Checks", runFlags(), options, {"verify", "require", "link_rate"});
+  sheet.add("Checks", runFlags(), options, {"verify", "fresh", "require", "link_rate"});
 }
 void addMeeting(FlagSheet& sheet, Run& options) {
   sheet.add("Meeting place", runFlags(), options,

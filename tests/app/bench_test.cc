@@ -69,7 +69,9 @@ void expectWholeRow(const Json& row) {
     EXPECT_NE(share.at("way"), "");
     bytes += share.at("bytes").get<std::uint64_t>();
   }
-  EXPECT_EQ(bytes, row.at("block_size").get<std::uint64_t>() * 3 * 5) << "of all five transfers";
+  EXPECT_EQ(bytes, row.at("block_size").get<std::uint64_t>() * 3 *
+                       row.at("transfers").get<std::uint64_t>());
+  EXPECT_GT(row.at("transfers"), 5) << "short runs are checked, and not timed";
 }
 
 TEST_F(BenchCommand, ATinySweepIsMeasuredCheckedAndWritten) {

@@ -165,7 +165,7 @@ TEST(BenchOnGpu, SeveralGpusHaveARateEach) {
     EXPECT_EQ(row.at("scaling").at("devices"), 2);
     EXPECT_GT(row["scaling"].at("alone_gb_per_s"), 0);
     EXPECT_GT(row["scaling"].at("of_linear"), 0);
-    EXPECT_EQ(row.at("transfers"), 24) << "none of the first device alone";
+    EXPECT_EQ(row.at("iterations"), 24) << "none of the first device alone";
   }
   Program text(joined({"bench", "--mode", "MG", "--block-sizes", "64K", "--iterations", "12"}, two),
                withDriver());

@@ -1,6 +1,8 @@
 // The benchmark's contents in memory of a GPU, whose bytes the CPU cannot touch.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "cuda/memory.h"
 #include "device/fake_cuda.h"
 #include "measure/workload/stream_contents.h"
@@ -23,7 +25,7 @@ class ContentsOnGpu : public ::testing::Test {
 
   const Spec spec_{.rows = {{.block_bytes = 1000, .batch = 4}}, .verify = Verified::kFull};
   const std::vector<Stream> streams_ = streamsOf(spec_.layout, 1, false);
-  const StreamContents contents_{spec_, spec_.rows[0], streams_, *deviceBytes(spec_)};
+  const StreamContents contents_{spec_, spec_.rows[0], streams_, *deviceBytes(spec_), 7};
   const Gpu gpu_ = gpu(1);
   const std::shared_ptr<const cuda::Allocation> memory_ = *cuda::Allocation::make(gpu_, 4096);
   const std::unique_ptr<Mirror> mirror_ = *Mirror::make(gpu_, memory_->address(), 4096);
@@ -40,18 +42,29 @@ TEST_F(ContentsOnGpu, AreFilledAndCheckedThere) {
   EXPECT_TRUE(testing::has(*wrong, "of set 0 is wrong from offset 700")) << *wrong;
 }
 
-TEST_F(ContentsOnGpu, SpotChecksTouchTheirWordsOnly) {
+TEST_F(ContentsOnGpu, ChangedWordsTouchNoOtherBytes) {
   ASSERT_TRUE(contents_.fill(end(), 1, contents_.all(0)));
   const std::string before(reinterpret_cast<const char*>(device()), 4000);
-  const SpotCheck check{.epoch = 5};
-  ASSERT_TRUE(contents_.freshen(end(), check));
+  base::Random random(5);
+  std::vector<ChangedWord> words = contents_.places(0, random);
+  std::vector<ChangedWord> old = words;
+  for (ChangedWord& word : old)
+    std::memcpy(&word.value, contents_.wordAt(end(), 0, word).data(), sizeof word.value);
   forget();
-  EXPECT_FALSE(*contents_.verify(end(), check, 5));
-  ASSERT_TRUE(contents_.spoil(end(), check));
-  forget();
-  EXPECT_TRUE(*contents_.verify(end(), check, 5)) << "a transfer that is skipped";
-  ASSERT_TRUE(contents_.restore(end(), check, 1));
+  ASSERT_TRUE(contents_.change(end(), 0, words));
+  EXPECT_NE(std::string(reinterpret_cast<const char*>(device()), 4000), before);
+  ASSERT_TRUE(contents_.change(end(), 0, old));
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(device()), 4000), before);
+}
+
+TEST_F(ContentsOnGpu, OfADestinationAreCopiedToBeSummedUp) {
+  ASSERT_TRUE(contents_.fill(end(), 1, contents_.all(0)));
+  const WordSum sent = *contents_.sum(end(), 3, 0);
+  StreamEnd sink = end();
+  sink.role = Role::kTarget;
+  forget();
+  ASSERT_TRUE(contents_.sum(sink, 3, 0));
+  EXPECT_EQ(*contents_.sum(end(), 3, 0), sent);
 }
 
 TEST_F(ContentsOnGpu, AreCopiedAtOnceWhereTheyLieClose) {
@@ -80,7 +93,7 @@ TEST_F(ContentsOnGpu, FailWithTheDriver) {
   ASSERT_FALSE(checked);
   EXPECT_TRUE(testing::has(checked.error().text(), "cuMemcpy")) << checked.error().text();
   testing::fakeCudaFail("cuMemcpy", 1, 700);
-  EXPECT_FALSE(contents_.freshen(end(), {.epoch = 5}));
+  EXPECT_FALSE(contents_.change(end(), 0, std::vector<ChangedWord>(1)));
 }
 
 TEST_F(ContentsOnGpu, AreOfTheGpuThatTheDeviceHas) {

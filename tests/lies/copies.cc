@@ -1,17 +1,27 @@
 // Preloaded into the program: copies between processes that go wrong but report success.
-// LIE sets the kind of fault, LIE_PART the part of the copies: 0.5.
+// LIE sets the kind of fault, LIE_PART the part of the copies: 0.5. LIE_WHEN limits it to these:
+//   thread: copies by other threads than the main one
+//   overlap: copies while another one runs
+//   row: copies from the 64th on that follow each other without a pause
+//   close: copies that follow the one before within 50 us
+//   same: copies of the same bytes as the copy before to this place
 //   skip: copies nothing           short: leaves out the last half
 //   swap: exchanges the first two pieces     shift: moves all bytes up by 8
 //   stale: repeats the bytes of an earlier copy    flip: flips one bit
+//   hollow: copies the first and the last 64 bytes only
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +46,44 @@ bool lies() {
   dice = (dice ^ (dice >> 30U)) * 0xbf58476d1ce4e5b9U;
   dice = (dice ^ (dice >> 27U)) * 0x94d049bb133111ebU;
   return static_cast<double>((dice ^ (dice >> 31U)) >> 11U) * 0x1.0p-53 < part;
+}
+
+using Clock = std::chrono::steady_clock;
+
+// The copies that are running, and the time of the last one.
+std::atomic<int> running{0};
+std::atomic<Clock::rep> last_end{0};
+
+bool followsWithin(std::chrono::nanoseconds pause) {
+  return Clock::now().time_since_epoch() - Clock::duration(last_end.load()) < pause;
+}
+
+bool isInALongRow() {
+  static std::atomic<int> row{0};
+  if (!followsWithin(std::chrono::milliseconds(1))) row = 0;
+  return ++row >= 64;
+}
+
+// True if the last copy of these bytes to this place, or from there, was of the same bytes.
+bool repeats(const Pieces& local) {
+  static std::mutex mutex;
+  static std::map<const void*, std::uint64_t> known;
+  std::uint64_t hash = 1;
+  for (const iovec& piece : local)
+    hash = hash * 31 +
+           std::hash<std::string_view>()({static_cast<const char*>(piece.iov_base), piece.iov_len});
+  const std::lock_guard held(mutex);
+  return std::exchange(known[local[0].iov_base], hash) == hash;
+}
+
+bool isTime(const Pieces& local) {
+  const std::string_view when = variable("LIE_WHEN");
+  if (when == "thread") return ::gettid() != ::getpid();
+  if (when == "overlap") return running.load() > 1;
+  if (when == "row") return isInALongRow();
+  if (when == "close") return followsWithin(std::chrono::microseconds(50));
+  if (when == "same") return repeats(local);
+  return true;
 }
 
 std::size_t bytesOf(const Pieces& pieces) {
@@ -77,6 +125,7 @@ class Lie {
     if (kind == "swap") swap(local, remote);
     if (kind == "stale") stale(local, remote);
     if (kind == "flip") flip(local, remote);
+    if (kind == "hollow") hollow(local, remote);
   }
 
  private:
@@ -98,6 +147,11 @@ class Lie {
     }
     copy({{before.data(), before.size()}}, remote);
   }
+  void hollow(const Pieces& local, const Pieces& remote) const {
+    constexpr std::size_t kEdge = 64;
+    copy(first(local, kEdge), first(remote, kEdge));
+    copy(without(local, bytesOf(local) - kEdge), without(remote, bytesOf(remote) - kEdge));
+  }
   void flip(const Pieces& local, const Pieces& remote) const {
     copy(local, remote);
     std::byte one = *start(local[0]) ^ std::byte{4};
@@ -118,9 +172,17 @@ ssize_t copied(const char* name, pid_t pid, const iovec* local, unsigned long lo
   const auto real = reinterpret_cast<Copy>(::dlsym(RTLD_NEXT, name));
   const Pieces here(local, local + locals), there(remote, remote + remotes);
   // Short copies are a backend's probe, and stay honest.
-  if (bytesOf(here) < 4096 || !lies()) return real(pid, local, locals, remote, remotes, flags);
-  Lie(real, pid, std::string_view(name) == "process_vm_writev").tell(variable("LIE"), here, there);
-  return static_cast<ssize_t>(bytesOf(here));
+  if (bytesOf(here) < 4096) return real(pid, local, locals, remote, remotes, flags);
+  ++running;
+  ssize_t copied = static_cast<ssize_t>(bytesOf(here));
+  if (isTime(here) && lies())
+    Lie(real, pid, std::string_view(name) == "process_vm_writev")
+        .tell(variable("LIE"), here, there);
+  else
+    copied = real(pid, local, locals, remote, remotes, flags);
+  last_end = Clock::now().time_since_epoch().count();
+  --running;
+  return copied;
 }
 
 }  // namespace

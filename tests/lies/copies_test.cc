@@ -56,6 +56,40 @@ TEST_F(Copies, ASingleBitIsCaughtWhereEveryTransferIsChecked) {
     expectCaught(bench("flip", "0.2", {"--iterations", "200", "--verify", "full", "--op", op}));
 }
 
+std::string benchWhen(const std::string& when, const std::vector<std::string>& more) {
+  return benchWith(kLieCopies, {"LIE=skip", "LIE_PART=1", "LIE_WHEN=" + when}, more);
+}
+
+TEST_F(Copies, ThatOnlyTheTimedThreadSkipsAreCaught) {
+  expectCaught(benchWhen("thread", {"--iterations", "2000"}));
+}
+
+TEST_F(Copies, ThatAreSkippedWhileAnotherOneRunsAreCaught) {
+  expectCaught(benchWhen(
+      "overlap", {"--iterations", "2000", "--num-threads", "2", "--block-sizes", "256KiB"}));
+}
+
+TEST_F(Copies, ThatAreSkippedInALongRowAreCaught) {
+  expectCaught(benchWhen("row", {"--iterations", "2000"}));
+  expectCaught(benchWhen("row", {"--iterations", "2000", "--cold"}));
+}
+
+TEST_F(Copies, ThatAreSkippedCloseToTheOneBeforeAreCaught) {
+  expectCaught(benchWhen("close", {"--iterations", "2000"}));
+}
+
+// Nothing repeats its bytes, so nothing is skipped. A read is skipped, because its source repeats
+// its bytes.
+TEST_F(Copies, OfTheSameBytesAreNotSkippedUnseen) {
+  const std::string out = benchWhen("same", {"--iterations", "2000"});
+  EXPECT_EQ(count(out, "CORRUPT"), 0U) << out;
+}
+
+TEST_F(Copies, WithoutTheirMiddleAreCaught) {
+  expectCaught(bench("hollow", "1", {"--iterations", "200"}));
+  expectCaught(bench("hollow", "0.1", {"--iterations", "2000", "--fresh"}));
+}
+
 TEST_F(Copies, OfAPipelineAreAllChecked) {
   for (const char* kind : {"skip", "short", "shift", "flip"}) {
     Program program(

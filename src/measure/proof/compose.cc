@@ -19,6 +19,7 @@
 namespace viaduct::measure {
 namespace {
 
+constexpr double kMuchChecking = 0.25, kMuchSeconds = 0.2;  // both: of the row's time, and seconds
 constexpr std::size_t kWindows = 3;     // parts of a round, if it has several streams
 constexpr std::size_t kMostParts = 12;  // parts of a repeat
 
@@ -232,6 +233,19 @@ class Composer {
            row_.seconds >= rounds_.planned.of_seconds;
   }
 
+  std::string freshWords() const {
+    if (!spec_.fresh) return {};
+    return "fresh: all bytes of a transfer are written before it, which the rate contains and the "
+           "latency does not";
+  }
+
+  std::string checkWords() const {
+    const double took = row_.checks ? row_.checks->seconds : 0;
+    if (took < kMuchSeconds || took < kMuchChecking * (took + row_.seconds)) return {};
+    return fmt::format("checks of the contents took {:.2g} s beside {:.2g} s of timed transfers",
+                       took, row_.seconds);
+  }
+
   std::string interruptionWords() const {
     if (!row_.interrupted) return {};
     if (row_.interrupted->of_transfers == 0 && row_.seconds >= row_.interrupted->of_seconds)
@@ -372,6 +386,7 @@ class Composer {
     if (checks.transfers == 0) return;
     // If every transfer was checked, none could have been skipped.
     checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
+    checks.seconds = rounds_.checking_s;
     row_.checks = checks;
     if (missed != 0)
       facts_.mismatch = fmt::format("{} of {} checked transfers have wrong bytes: {}", missed,
@@ -424,8 +439,8 @@ class Composer {
     row_.why = std::move(judgement.why);
     for (const causes::Cause& one : judgement.causes)
       row_.causes.push_back({std::string(one.name), one.what, one.remedy});
-    for (const std::string& words :
-         {stagingWords(), backgroundWords(), interruptionWords(), stallWords(), judgement.remark})
+    for (const std::string& words : {stagingWords(), backgroundWords(), freshWords(), checkWords(),
+                                     interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
   }

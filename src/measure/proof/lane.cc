@@ -11,7 +11,6 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kParts = 3;  // parts of a run
 constexpr std::uint64_t kWarmLeast = 3;
 // A sleeping thread wakes up to this much late, so the rest of a pause is spent spinning.
 constexpr auto kAwake = 150us;
@@ -26,8 +25,8 @@ Error cancelled() { return {.code = Code::kCancelled, .operation = "bench"}; }
 }  // namespace
 
 Goal warmGoal(const Spec& spec, const Workload& row) {
-  if (row.warm_iterations != 0) return {.iterations = row.warm_iterations};
-  return {.iterations = kWarmLeast, .time = spec.warmup};
+  if (row.warm_iterations != 0) return {.iterations = row.warm_iterations, .timed = false};
+  return {.iterations = kWarmLeast, .time = spec.warmup, .timed = false};
 }
 
 // One run of a lane. It starts transfers when they are due, and waits for them in the order of
@@ -56,8 +55,9 @@ class Lane::Drive {
       else
         VIADUCT_CHECK(land());
     }
-    if (ended_ != part_first_) closePart();
-    out_.iterations = ended_;
+    if (!leads() && ended_ != part_first_) closePart();
+    out_.iterations = ended_ - std::min(ended_, goal_.lead);
+    out_.transfers = ended_;
     lane_.begun_ += ended_;
     return std::move(out_);
   }
@@ -68,8 +68,10 @@ class Lane::Drive {
   };
   bool open() const { return spec_.rate > 0; }
   bool enough() const {
-    return finishes_ || (posted_ >= goal_.iterations && now_ - start_ >= goal_.time);
+    return finishes_ ||
+           (posted_ >= goal_.lead + goal_.iterations && !leads() && now_ - start_ >= goal_.time);
   }
+  bool leads() const { return ended_ < goal_.lead; }
   bool due() const { return !open() || next_ <= now_; }
 
   Status launch() {
@@ -83,10 +85,15 @@ class Lane::Drive {
       VIADUCT_CHECK(lane_.planAgain(first_ + number));
       now_ = Clock::now();
     }
+    if (LaneMarks* const marks = lane_.seed_.marks) {
+      const bool slow = marks->posting(first_ + number, lane_.setOf(first_ + number));
+      if (slow) now_ = Clock::now();
+      if (slow && !open()) intended = now_;
+    }
     const auto called = now_;
     VIADUCT_CHECK(lane_.post(first_ + number));
     now_ = Clock::now();
-    out_.post.record(nanoseconds(now_ - called));
+    if (goal_.timed && number >= goal_.lead) lane_.counts_.post.record(nanoseconds(now_ - called));
     flights_[number % depth_] = {intended, now_};
     return Ok{};
   }
@@ -98,12 +105,25 @@ class Lane::Drive {
     auto ended = lane_.wait(first_ + ended_, until);
     now_ = Clock::now();
     if (!ended) return ended.error().code == Code::kTimeout && now_ >= until ? Status(Ok{}) : ended;
+    if (LaneMarks* const marks = lane_.seed_.marks) marks->ended(first_ + ended_);
+    if (leads()) return lead();
     const Flight& flight = flights_[ended_ % depth_];
-    out_.latency.record(nanoseconds(now_ - flight.intended));
-    out_.tx.record(nanoseconds(now_ - flight.posted));
+    if (goal_.timed) {
+      lane_.counts_.latency.record(nanoseconds(now_ - flight.intended));
+      lane_.counts_.tx.record(nanoseconds(now_ - flight.posted));
+    }
     ++ended_;
     lane_.countTransfer();
     if (partIsOver()) closePart();
+    return Ok{};
+  }
+
+  Status lead() {
+    ++ended_;
+    lane_.countTransfer();
+    if (leads()) return Ok{};
+    part_first_ = ended_;
+    start_ = part_start_ = out_.start = now_;
     return Ok{};
   }
 
@@ -123,9 +143,11 @@ class Lane::Drive {
 
   bool partIsOver() const {
     const std::uint64_t part = out_.parts.size() + 1;
-    if (part >= kParts) return false;  // the last part ends with the run
-    if (goal_.time > Duration(0)) return (now_ - start_) * kParts >= goal_.time * part;
-    return ended_ * kParts >= goal_.iterations * part;
+    if (part >= goal_.parts) return false;  // the last part ends with the run
+    const auto parts = static_cast<std::int64_t>(goal_.parts),
+               ends = static_cast<std::int64_t>(part);
+    if (goal_.time > Duration(0)) return (now_ - start_) * parts >= goal_.time * ends;
+    return (ended_ - goal_.lead) * goal_.parts >= goal_.iterations * part;
   }
   void closePart() {
     out_.parts.push_back(
@@ -158,14 +180,14 @@ Lane::Lane(const LaneSeed& seed)
     : seed_(seed),
       own_order_(blockOrder(seed.row.batch, seed.spec.seed, seed.role)),
       remote_order_(blockOrder(seed.row.batch, seed.spec.seed, other(seed.role))),
+      // Each transfer in flight is a Transfer of its own, even if transfers share a set.
+      slots_(std::max<std::uint64_t>(seed.sets, seed.spec.depth)),
       arrivals_(seed.spec.seed + seed.number) {}
 
 Result<std::unique_ptr<Lane>> Lane::plan(const LaneSeed& seed) {
   std::unique_ptr<Lane> lane(new Lane(seed));
-  // Each transfer in flight is a Transfer of its own, even if transfers share a set.
-  const auto count = std::max<std::uint64_t>(seed.sets, seed.spec.depth);
-  lane->transfers_.reserve(count * seed.row.transfers());
-  for (std::uint64_t i = 0; i < count; ++i)
+  lane->transfers_.reserve(lane->slots_ * seed.row.transfers());
+  for (std::uint64_t i = 0; i < lane->slots_; ++i)
     for (std::uint32_t number = 0; number < seed.row.transfers(); ++number) {
       VIADUCT_TRY(Transfer transfer, lane->planOne(i % seed.sets, number));
       lane->transfers_.push_back(std::move(transfer));
@@ -199,7 +221,7 @@ Result<Transfer> Lane::planOne(std::uint64_t set, std::uint32_t number) {
 
 Status Lane::planAgain(std::uint64_t number) {
   if (seed_.spec.reregister) VIADUCT_CHECK(seed_.memory.registerAgain(seed_.agent));
-  const std::uint64_t slot = number % slots();
+  const std::uint64_t slot = number % slots_;
   const std::span<Transfer> old = flight(slot);
   for (std::uint32_t i = 0; i < old.size(); ++i) {
     retired_ = carriedBy({&old[i], 1}, std::move(retired_));
@@ -216,21 +238,6 @@ Status Lane::post(std::uint64_t number) {
 Status Lane::wait(std::uint64_t number, Deadline until) {
   for (Transfer& transfer : flight(number)) VIADUCT_CHECK(transfer.wait(until));
   return Ok{};
-}
-
-Status Lane::once(std::uint64_t set, const std::function<bool()>& ended) {
-  if (seed_.spec.recreate || seed_.spec.reregister) VIADUCT_CHECK(planAgain(set));
-  VIADUCT_CHECK(post(set));
-  return await(set, ended);
-}
-
-Status Lane::await(std::uint64_t number, const std::function<bool()>& ended) {
-  for (;;) {
-    auto done = wait(number, kLaneSlice);
-    if (done) countTransfer();
-    if (done || done.error().code != Code::kTimeout) return done;
-    if (ended()) return cancelled();
-  }
 }
 
 Result<LaneTimes> Lane::run(const Goal& goal, const Orders& orders) {

@@ -35,6 +35,17 @@ struct LaneSides {
   Selection own = {}, remote = {};
 };
 
+// Changes and checks words around the transfers of a lane. `number` is that of a transfer. Threads:
+// the lane's.
+class LaneMarks {
+ public:
+  virtual ~LaneMarks() = default;
+  // Before a transfer is posted. Returns true if the call took so long that it must not count as a
+  // part of the transfer's latency.
+  virtual bool posting(std::uint64_t number, std::uint64_t set) = 0;
+  virtual void ended(std::uint64_t number) = 0;
+};
+
 // The inputs of a lane.
 struct LaneSeed {
   const Spec& spec;
@@ -52,6 +63,12 @@ struct LaneSeed {
   std::uint64_t sets = 1, stride = 0;
   Role role = Role::kInitiator;  // the role of this end in the layout
   std::uint64_t number = 0;  // the stream's number; it seeds the arrivals, so that streams differ
+  LaneMarks* marks = nullptr;
+};
+
+// Nanoseconds of each transfer.
+struct LaneCounts {
+  Histogram latency, post, tx;
 };
 
 struct LaneTimes {
@@ -59,16 +76,19 @@ struct LaneTimes {
     std::uint64_t bytes = 0;
     double seconds = 0;
   };
-  Histogram latency, post, tx;  // nanoseconds
   Clock::time_point start = {};
   std::vector<Part> parts;  // consecutive, without gaps
   std::uint64_t iterations = 0;
+  std::uint64_t transfers = 0;  // with those before `start`
 };
 
-// The goal of a run: without another order, a lane ends once it has reached both.
+// A run of a lane. Without another order, it ends once it has reached both iterations and time.
 struct Goal {
   std::uint64_t iterations = 0;
   Duration time{0};
+  std::uint64_t lead = 0;   // more transfers; their ends come before the clock starts
+  std::uint64_t parts = 3;  // of the run
+  bool timed = true;
 };
 Goal warmGoal(const Spec& spec, const Workload& row);
 
@@ -85,11 +105,11 @@ class Lane {
     before_ = carried();
     transfers_ended_ = 0;
   }
-  // Runs one untimed transfer of that set. Fails with kCancelled if `ended` returns true.
-  Status once(std::uint64_t set, const std::function<bool()>& ended);
   // Continues with the set after the last one that run() used. Fails with kCancelled after
   // Order::kCancel.
   Result<LaneTimes> run(const Goal& goal, const Orders& orders);
+  // Of all timed runs.
+  const LaneCounts& counts() const { return counts_; }
   // Runs a ping-pong. Its latency is half of the time for a write and its echo. The other end runs
   // echo() until this call has ended.
   Result<LaneTimes> pingPong(const Goal& goal, const Orders& orders);
@@ -111,11 +131,10 @@ class Lane {
   Result<Transfer> planOne(std::uint64_t set, std::uint32_t number);
   Status planAgain(std::uint64_t slot);
   Path carried() const { return carriedBy(transfers_, retired_); }
-  std::uint64_t slots() const { return transfers_.size() / seed_.row.transfers(); }
   // The transfers that are posted together, of a slot.
   std::span<Transfer> flight(std::uint64_t number) {
     const std::size_t together = seed_.row.transfers();
-    return std::span(transfers_).subspan(number % slots() * together, together);
+    return std::span(transfers_).subspan(number % slots_ * together, together);
   }
   Transfer& transfer(std::uint64_t number) { return flight(number).front(); }
   Status post(std::uint64_t number);
@@ -123,19 +142,20 @@ class Lane {
   Status wait(std::uint64_t number, Deadline until);
   Result<Note> waitNote(const Orders& orders);
   Status bounce(std::uint64_t number, const Orders& orders);
-  // Waits for a posted transfer and counts it. Fails with kCancelled if `ended` returns true.
-  Status await(std::uint64_t number, const std::function<bool()>& ended);
+  std::uint64_t setOf(std::uint64_t number) const { return number % slots_ % seed_.sets; }
   // Only one thread at a time counts, so no atomic addition is needed.
   void countTransfer() { transfers_ended_.store(transfers() + 1, std::memory_order_relaxed); }
 
   LaneSeed seed_;
   std::vector<std::uint32_t> own_order_, remote_order_;
-  std::vector<Transfer> transfers_;
-  Path retired_;             // bytes of transfers that were replaced by newly planned ones
-  Path before_;              // the bytes carried before mark()
-  std::uint64_t begun_ = 0;  // transfers that all runs have started
+  std::uint64_t slots_;              // of transfers that are posted together
+  std::vector<Transfer> transfers_;  // the same number for each slot
+  Path retired_;                     // bytes of transfers that were replaced by newly planned ones
+  Path before_;                      // the bytes carried before mark()
+  std::uint64_t begun_ = 0;          // transfers that all runs have started
   std::atomic<std::uint64_t> transfers_ended_{0};  // since mark()
   Histogram prep_;
+  LaneCounts counts_;
   base::Random arrivals_;
 };
 

@@ -30,24 +30,34 @@ Result<Note> Lane::waitNote(const Orders& orders) {
 
 // Makes one write with a note, and waits until the write has ended at this end.
 Status Lane::bounce(std::uint64_t number, const Orders& orders) {
+  if (seed_.marks != nullptr) seed_.marks->posting(number, setOf(number));
   VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
-  return await(number, [&] { return orders.load() == Order::kCancel; });
+  for (;;) {
+    auto done = wait(number, kLaneSlice);
+    if (done) countTransfer();
+    if (done || done.error().code != Code::kTimeout) return done;
+    if (orders.load() == Order::kCancel)
+      return Error{.code = Code::kCancelled, .operation = "bench"};
+  }
 }
 
 Result<LaneTimes> Lane::pingPong(const Goal& goal, const Orders& orders) {
   LaneTimes out;
-  const auto start = Clock::now();
-  auto now = start;
+  auto start = Clock::now(), now = start;
   out.start = start;
   while (orders.load(std::memory_order_relaxed) != Order::kFinish &&
-         (out.iterations < goal.iterations || now - start < goal.time)) {
+         (out.transfers < goal.lead + goal.iterations || now - start < goal.time)) {
     const auto begin = now;
-    VIADUCT_CHECK(bounce(begun_++, orders));
-    ++out.iterations;
+    const std::uint64_t number = begun_++;
+    VIADUCT_CHECK(bounce(number, orders));
     VIADUCT_TRY(const Note back, waitNote(orders));
+    if (seed_.marks != nullptr) seed_.marks->ended(number);
     now = Clock::now();
+    if (++out.transfers == goal.lead) start = out.start = now;
+    if (out.transfers <= goal.lead) continue;
     const auto half = std::chrono::nanoseconds(now - begin).count() / 2;
-    out.latency.record(static_cast<std::uint64_t>(half));
+    if (goal.timed) counts_.latency.record(static_cast<std::uint64_t>(half));
+    ++out.iterations;
   }
   // Both directions count, because the echo carries the same bytes.
   out.parts.push_back({2 * out.iterations * seed_.row.bytes(), Seconds(now - start).count()});

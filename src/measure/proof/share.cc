@@ -11,14 +11,14 @@ auto fields(base::Is<Latency> auto& l) {
 }
 auto fields(base::Is<LaneTimes::Part> auto& p) { return std::tie(p.bytes, p.seconds); }
 auto fields(base::Is<TimeStretch> auto& s) {
-  return std::tie(s.stream, s.iterations, s.start_ns, s.parts);
+  return std::tie(s.stream, s.iterations, s.start_ns, s.parts, s.transfers);
 }
 auto fields(base::Is<StreamShare> auto& s) {
   return std::tie(s.stream, s.iterations, s.bytes, s.latency_us);
 }
 auto fields(base::Is<RateInterval> auto& i) { return std::tie(i.start, i.end, i.gb_per_s); }
 auto fields(base::Is<RoundShare> auto& s) {
-  return std::tie(s.failure, s.left_ns, s.stop_by, s.streams, s.more);
+  return std::tie(s.failure, s.left_ns, s.stop_by, s.exchange_s, s.nonce, s.streams, s.more);
 }
 auto fields(base::Is<RowShare> auto& s) {
   return std::tie(s.failure, s.streams, s.latency, s.prep, s.post, s.tx, s.cpu.used, s.cpu.over,

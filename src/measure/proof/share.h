@@ -27,6 +27,7 @@ struct TimeStretch {
   std::uint64_t iterations = 0;
   std::uint64_t start_ns = 0;
   std::vector<LaneTimes::Part> parts = {};  // consecutive, from start_ns on
+  std::uint64_t transfers = 0;              // with those before start_ns
 };
 
 // One member's report of a round.
@@ -34,19 +35,22 @@ struct RoundShare {
   Failure failure = {};
   std::uint64_t left_ns = 0;                  // when this member left the barrier before the round
   std::optional<std::uint32_t> stop_by = {};  // the rank that asked to end the run
+  double exchange_s = 0;                      // the duration of this member's last exchange
+  std::uint64_t nonce = 0;                    // random; nobody else knows it before the run's end
   std::vector<TimeStretch> streams = {};
   std::string more = {};  // encoded: what only the row's own transfers tell each other
 };
-// The reports of all members for a row's rounds.
+// The reports of all members for a row's timed runs.
 struct Rounds {
   using Round = std::vector<RoundShare>;  // by rank
-  std::vector<Round> each = {};           // the rounds of the first repeat come first
+  std::vector<Round> each = {};           // those of the first repeat come first
   Round alone = {};                       // only the first device of the scaled side moved
   std::uint64_t of_a_repeat = 1;
   std::uint64_t all = 0;     // planned rounds of all repeats
   Interrupted planned = {};  // their planned length, which slow transfers exceed
   bool stopped = false;      // a stop request came before the end of the last round
   bool every_transfer_checked = false;
+  double checking_s = 0;  // short runs, new contents and their comparison
 };
 
 struct StreamShare {

@@ -165,6 +165,7 @@ struct Checks {
   // The smallest part of skipped transfers that the checks find in 999 rows of 1,000. 0: any, since
   // every transfer was checked.
   double smallest_caught = 1;
+  double seconds = 0;  // beside the timed runs
   friend bool operator==(const Checks&, const Checks&) = default;
 };
 
@@ -286,7 +287,7 @@ struct Row {
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 
-  std::uint64_t transfers = 0;  // transfers that the path counts: timed ones, and spot checks
+  std::uint64_t transfers = 0;  // transfers that the path counts, timed or not
   std::vector<ProvenShare> path = {};
   std::string proof = {};  // how `path` was proven, as one line for people
   std::optional<Ceiling> ceiling = {};

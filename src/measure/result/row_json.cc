@@ -57,6 +57,7 @@ void describe(auto& json, base::Is<SlowCause> auto& cause) {
 void describe(auto& json, base::Is<Checks> auto& checks) {
   json.need("transfers", checks.transfers);
   json.need("smallest_caught", checks.smallest_caught);
+  json.keep("seconds", checks.seconds);
 }
 
 void describe(auto& json, base::Is<ProvenShare> auto& share) {

@@ -14,7 +14,7 @@ std::optional<double> middle(const std::vector<double>& values);
 // Returns the median distance from the median, as a part of the median: 0.02 means about 2 % up or
 // down.
 double spread(const std::vector<double>& values);
-// Returns the smallest part of skipped transfers that `checks` spot checks find in 999 rows of
+// Returns the smallest part of skipped transfers that `checks` checks find in 999 rows of
 // 1,000.
 double smallestCaught(std::uint64_t checks);
 

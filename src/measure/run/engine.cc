@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <ranges>
 #include <utility>
 
+#include "base/random.h"
 #include "measure/proof/meter.h"
 #include "measure/run/cpu_watch.h"
 #include "measure/run/row_member.h"
@@ -16,7 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookAfter = 50ms;  // how often a running row is watched
-constexpr auto kLastChecks = 1s;   // of kLastWords, for the checks after the last round
 
 bool hasFailed(const Rounds::Round& round) {
   return std::ranges::any_of(round,
@@ -34,6 +35,20 @@ double secondsOf(const Rounds::Round& round) {
         slowest = std::max(slowest, seconds / static_cast<double>(stretch.iterations));
     }
   return slowest;
+}
+
+double secondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+// The member that comes last waits for nobody, so the shortest exchange is one without waiting.
+WarmUp warmUpOf(const Rounds::Round& round, const WarmUp& before) {
+  WarmUp out{.seconds = secondsOf(round), .exchange = before.exchange};
+  for (const RoundShare& share : round) {
+    out.exchange = std::min(out.exchange, share.exchange_s);
+    out.dice = base::splitmix(out.dice ^ share.nonce);
+  }
+  return out;
 }
 
 // A row and its figures so far.
@@ -93,6 +108,22 @@ class Engine {
     return timed();
   }
 
+  // Waits for all members. They compare the contents after the last run.
+  Result<bool> barrier() {
+    for (bool again = true; again;) {
+      VIADUCT_TRY(auto answers, member_.exchange(last_ != nullptr ? last_->answer() : ""));
+      if (!answers) return false;
+      again = false;
+      if (last_ == nullptr) return true;
+      auto compared = last_->compare(*answers);
+      // All members see the same answers, so all of them fail here or none.
+      if (!compared) member_.keep(std::move(compared).error());
+      again = compared && *compared;
+    }
+    last_ = nullptr;
+    return true;
+  }
+
   Status prepare() {
     for (TimedRow& row : rows_) VIADUCT_CHECK(row.transfers->prepare());
     return Ok{};
@@ -105,14 +136,14 @@ class Engine {
 
   // Measures the time of a transfer, which decides how the row is timed and checked.
   Result<bool> warmUp(TimedRow& row) {
-    double seconds = 0;
+    WarmUp warm{.exchange = std::numeric_limits<double>::max()};
     for (const Goal& goal : row.transfers->warmUp()) {
       VIADUCT_TRY(const Rounds::Round round, runRound(row, goal));
-      member_.keep(row.transfers->ended(round, false));
+      member_.keep(row.transfers->ended(round, nullptr));
       if (hasFailed(round) || member_.stopBy()) return false;
-      seconds = secondsOf(round);
+      warm = warmUpOf(round, warm);
     }
-    row.schedule = row.transfers->schedule(seconds);
+    row.schedule = row.transfers->schedule(warm);
     return moveAlone(row);
   }
 
@@ -120,12 +151,13 @@ class Engine {
   // what the other devices add.
   Result<bool> moveAlone(TimedRow& row) {
     if (!row.transfers->moveAlone(true)) return true;
-    const Schedule& all = row.schedule;
+    const Goal& all = row.schedule.repeat;
     VIADUCT_TRY(Rounds::Round round,
                 runRound(row, {.iterations = std::max<std::uint64_t>(all.iterations / 4, 1),
-                               .time = all.time / 4}));
+                               .time = all.time / 4,
+                               .timed = false}));
     row.transfers->moveAlone(false);
-    member_.keep(row.transfers->ended(round, false));
+    member_.keep(row.transfers->ended(round, nullptr));
     const bool well = !hasFailed(round) && !member_.stopBy();
     if (worker_.rank == 0) row.rounds.alone = std::move(round);
     return well;
@@ -135,10 +167,10 @@ class Engine {
     std::uint64_t most = 0;
     for (TimedRow& row : rows_) {
       row.rounds.every_transfer_checked = row.schedule.every_transfer;
-      row.rounds.of_a_repeat = row.schedule.rounds;
-      row.rounds.all = row.schedule.all();
+      row.rounds.of_a_repeat = row.schedule.timed_of_repeat;
+      row.rounds.all = row.schedule.repeats * row.schedule.timed_of_repeat;
       row.rounds.planned = row.schedule.planned;
-      most = std::max(most, row.schedule.all());
+      most = std::max(most, row.schedule.runs());
     }
     for (std::uint64_t i = 0; i < most; ++i) {
       VIADUCT_TRY(const bool well, turn(i));
@@ -148,14 +180,14 @@ class Engine {
     return endRows();
   }
 
-  // The rows have their round number `i` in turns.
+  // The rows have their run number `i` in turns.
   Result<bool> turn(std::uint64_t i) {
     const bool backwards = i % 2 != 0 && rows_.front().transfers->anyOrder();
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       TimedRow& row = rows_[backwards ? rows_.size() - 1 - k : k];
-      if (i >= row.schedule.all()) continue;
+      if (i >= row.schedule.runs()) continue;
       sayTurn(i, k, row);
-      VIADUCT_TRY(const bool well, timedRound(row, row.schedule.goalOf(i % row.schedule.rounds)));
+      VIADUCT_TRY(const bool well, makeRun(row, row.schedule.run(i)));
       if (!well) return false;
       if (member_.stopBy()) break;
     }
@@ -164,7 +196,7 @@ class Engine {
 
   void sayTurn(std::uint64_t round, std::size_t k, const TimedRow& row) const {
     if (rows_.size() == 1 || !worker_.heard.turn) return;
-    const std::uint64_t rounds = row.schedule.all();
+    const std::uint64_t rounds = row.schedule.runs();
     worker_.heard.turn((round * rows_.size() + k) / rounds,
                        fmt::format("round {} of {}: {}", round + 1, rounds, row.transfers->name()));
   }
@@ -173,9 +205,9 @@ class Engine {
     for (TimedRow& row : rows_) {
       row.rounds.stopped = member_.stopBy().has_value();
       report(row, row.meter.rest());
-      checkBetween(row, true);
+      if (!member_.failure()) member_.keep(row.transfers->finish());
     }
-    VIADUCT_TRY(const bool well, member_.allWell());
+    VIADUCT_TRY(const bool well, barrier());
     if (!well) return false;
     if (rows_.size() == 1) worker_.observer.pause(rows_.front().seen);
     for (TimedRow& row : rows_) worker_.observer.claim(row.seen, row.transfers->claims());
@@ -183,18 +215,26 @@ class Engine {
     return true;
   }
 
-  void checkBetween(TimedRow& row, bool last) {
-    if (!member_.failure()) member_.keep(row.transfers->between(moving(row), last));
-  }
-
-  Result<bool> timedRound(TimedRow& row, const Goal& goal) {
-    checkBetween(row, false);
-    member_.keep(row.transfers->fill(goal));
+  Result<bool> makeRun(TimedRow& row, const Goal& run) {
+    const auto begin = Clock::now();
+    if (!member_.failure()) member_.keep(row.transfers->fill(run));
     // From here until all members have read their counters, no member moves bytes.
     if (rows_.size() > 1) worker_.observer.resume(row.seen);
-    VIADUCT_TRY(bool well, member_.allWell());
+    VIADUCT_TRY(bool well, barrier());
     if (!well) return false;
     left_at_ = Clock::now();
+    VIADUCT_TRY(Rounds::Round round, run.timed ? timedRound(row, run) : runRound(row, run));
+    const double timed_s = run.timed ? secondsBetween(left_at_, Clock::now()) : 0;
+    if (rows_.size() > 1) worker_.observer.pause(row.seen);
+    well = !hasFailed(round);
+    member_.keep(row.transfers->ended(round, well ? &run : nullptr));
+    last_ = row.transfers.get();
+    row.rounds.checking_s += secondsBetween(begin, Clock::now()) - timed_s;
+    if (worker_.rank == 0 && run.timed) row.rounds.each.push_back(std::move(round));
+    return well;
+  }
+
+  Result<Rounds::Round> timedRound(TimedRow& row, const Goal& goal) {
     const CpuWatch cpu;
     row.clock.start();
     row.meter.begin(Clock::now(), row.transfers->bytesMoved());
@@ -202,11 +242,7 @@ class Engine {
     row.meter.end();
     row.clock.look();
     row.cpu.add(cpu.used());  // a member works for others while it waits here for them
-    if (rows_.size() > 1) worker_.observer.pause(row.seen);
-    well = !hasFailed(round);
-    member_.keep(row.transfers->ended(round, well));
-    if (worker_.rank == 0) row.rounds.each.push_back(std::move(round));
-    return well;
+    return round;
   }
 
   // Moves until the goal is reached, and gathers the reports of all members.
@@ -218,14 +254,13 @@ class Engine {
     member_.keep(moved);
     RoundShare share{.left_ns = static_cast<std::uint64_t>(
                          std::chrono::nanoseconds(left_at_.time_since_epoch()).count())};
+    VIADUCT_TRY(share.nonce, base::secretNumber());
     row.transfers->tell(share);
     return member_.report(std::move(share));
   }
 
   Moving moving(TimedRow& row) {
-    return {.orders = orders_,
-            .look = [this, &row] { return look(row); },
-            .hurried = [this] { return isHurried(); }};
+    return {.orders = orders_, .look = [this, &row] { return look(row); }};
   }
 
   // A transfer knows only its own peer. Failures of other members end it too.
@@ -246,11 +281,6 @@ class Engine {
     if (Clock::now() > member_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
   }
 
-  bool isHurried() {
-    lookForStop();
-    return orders_.load() == Order::kFinish && Clock::now() > member_.stopSeen() + kLastChecks;
-  }
-
   void report(TimedRow& row, const std::optional<RateInterval>& interval) {
     if (!interval) return;
     row.intervals.push_back(*interval);
@@ -268,6 +298,7 @@ class Engine {
   RowMember member_;
   std::vector<TimedRow> rows_;
   Orders orders_{Order::kGoOn};
+  RowTransfers* last_ = nullptr;    // of the last run, until its contents are compared
   Clock::time_point left_at_ = {};  // when this member left the last barrier
 };
 

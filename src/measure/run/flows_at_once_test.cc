@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kFlowBytes = 4096;
 
 Moving movingBy(Orders& orders) {
-  return {.orders = orders, .look = [] { return Clock::time_point::max(); }, .hurried = {}};
+  return {.orders = orders, .look = [] { return Clock::time_point::max(); }};
 }
 
 // Two flows in the memory of one agent.

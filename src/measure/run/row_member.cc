@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/fields.h"
+
 namespace viaduct::measure {
 
 void RowMember::keep(const Status& done) {
@@ -33,7 +35,9 @@ Result<std::vector<std::string>> RowMember::gather(std::string value) {
 }
 
 Result<std::vector<std::string>> RowMember::gather(std::string value, bool ends_round) {
+  const auto start = Clock::now();
   auto all = worker_.gather(value);
+  exchange_s_ = std::chrono::duration<double>(Clock::now() - start).count();
   if (all || !worker_.stop.load()) return all;
   // Transfers of other members may still run, so ask all members to stop.
   if (ends_round) requestStop();
@@ -42,12 +46,30 @@ Result<std::vector<std::string>> RowMember::gather(std::string value, bool ends_
 }
 
 Result<bool> RowMember::allWell() {
-  VIADUCT_TRY(const auto all, gather(encode(failure_)));
-  return areWell(all);
+  VIADUCT_TRY(const auto told, exchange({}));
+  return told.has_value();
+}
+
+Result<std::optional<std::vector<std::string>>> RowMember::exchange(const std::string& told) {
+  VIADUCT_TRY(auto all, gather(base::packed(encode(failure_), told)));
+  std::vector<std::string> failures;
+  for (std::string& one : all) {
+    std::string failure, theirs;
+    if (!base::unpack(one, failure, theirs))
+      return Error{.code = Code::kProtocol,
+                   .operation = "bench",
+                   .detail = "a member sent a malformed answer"};
+    failures.push_back(std::move(failure));
+    one = std::move(theirs);
+  }
+  VIADUCT_TRY(const bool well, areWell(failures));
+  if (!well) return std::optional<std::vector<std::string>>();
+  return std::optional(std::move(all));
 }
 
 Result<Rounds::Round> RowMember::report(RoundShare share) {
   share.failure = failure_;
+  share.exchange_s = exchange_s_;
   if (asked_to_stop_)
     share.stop_by = worker_.rank;
   else if (stopping_ && !failure_)

@@ -34,6 +34,8 @@ class RowMember {
   Result<std::vector<std::string>> gather(std::string value);
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell();
+  // The same, and exchanges what the members tell each other. Nothing: a member has failed.
+  Result<std::optional<std::vector<std::string>>> exchange(const std::string& told);
   // Exchanges the reports of a round, with this member's failure and the stop request that it
   // knows.
   Result<Rounds::Round> report(RoundShare share);
@@ -48,6 +50,7 @@ class RowMember {
 
   WorkerState& worker_;
   Failure failure_;
+  double exchange_s_ = 0;       // the duration of the last exchange
   bool asked_to_stop_ = false;  // has called requestStop(); the others learn it later
   bool stopping_ = false;       // lookForStop() has seen a request
   std::optional<Clock::time_point> stop_seen_;

@@ -22,9 +22,6 @@ struct Moving {
   Orders& orders;
   // Watches the row: call it again at the returned time at the latest.
   std::function<Clock::time_point()> look;
-  // True: the run is being stopped, and the time for further checks is over.
-  std::function<bool()> hurried;
-
   bool over() const {
     look();
     return orders.load() == Order::kCancel;
@@ -47,8 +44,8 @@ class RowTransfers {
   virtual Status prepare() = 0;
   // The rounds before the timed ones.
   virtual std::vector<Goal> warmUp() const { return {}; }
-  // The timed rounds. `seconds` is the time of one transfer in the last warm-up round.
-  virtual Schedule schedule(double seconds) = 0;
+  // The runs of the row. `warm` is of the last warm-up round.
+  virtual Schedule schedule(const WarmUp& warm) = 0;
   // Lets only the first of several devices move. False: the row has no such round.
   virtual bool moveAlone(bool /*on*/) { return false; }
   // Writes new contents after the warm-up.
@@ -56,19 +53,25 @@ class RowTransfers {
   // Path and counts begin here.
   virtual void begin() = 0;
 
-  // Checks between two rounds: before each timed one, and after the last. `last`: the latter.
-  virtual Status between(const Moving& /*moving*/, bool /*last*/) { return Ok{}; }
-  // Writes the contents that the next round moves.
+  // Writes the contents that the next run moves.
   virtual Status fill(const Goal& /*goal*/) { return Ok{}; }
-  // One round. Goes on until all transfers have ended.
+  // One round: a run, or one before the first run. Goes on until all transfers have ended.
   virtual Status move(const Goal& goal, const Moving& moving) = 0;
   virtual std::uint64_t bytesMoved() const = 0;  // by this member in all rounds so far
   // Adds this member's part of the last round.
   virtual void tell(RoundShare& round) const = 0;
-  // The reports of all members for a round. `timed`: it counts, and no member has failed.
-  virtual Status ended(const Rounds::Round& /*round*/, bool /*timed*/) { return Ok{}; }
-  // Checks the contents after the last round. `stopped`: a member has asked to stop.
-  virtual Status check(bool stopped) = 0;
+  // The reports of all members for a round. `run` is null before the first run, and if a member has
+  // failed.
+  virtual Status ended(const Rounds::Round& /*round*/, const Goal* /*run*/) { return Ok{}; }
+  // What this member tells the others about the contents after a run. No member learns it before
+  // all have told theirs.
+  virtual std::string answer() { return {}; }
+  // The answers of all members. Returns true at all members if they have to answer again.
+  virtual Result<bool> compare(const std::vector<std::string>& /*answers*/) { return false; }
+  // After the last run, before the counters are read.
+  virtual Status finish() { return Ok{}; }
+  // Checks the contents after the last run. `stopped`: a member has asked to stop.
+  virtual Status check(bool /*stopped*/) { return Ok{}; }
 
   // The bytes that the transfers claim to have moved since begin().
   virtual std::vector<proof::Claim> claims() const = 0;

@@ -1,31 +1,45 @@
-// Spreads a row's transfers over rounds, and decides how many of them are checked. Threads: plain
-// values and pure functions.
+// Divides a row into runs, and decides how many of its transfers are checked. Threads: plain values
+// and pure functions.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "measure/proof/lane.h"
 #include "measure/workload/spec.h"
 
 namespace viaduct::measure {
 
-// The rounds of a row. In a round all streams run at the same time, between two barriers.
+// In a run all streams move at the same time, between two barriers.
 struct Schedule {
+  std::vector<Goal> mixed = {};  // the runs of all repeats; empty: all runs are equal and timed
+  Goal repeat = {};              // of all timed runs of a repeat together
   std::uint64_t repeats = 1;
-  std::uint64_t rounds = 1;      // rounds of each repeat
-  std::uint64_t iterations = 0;  // of each stream in a repeat; a minimum if `time` is set
-  Duration time{0};              // duration of a repeat
-  bool every_transfer = false;   // every transfer is checked, in rounds that use each set once
-  std::uint64_t checks = 0;      // spot checks of each stream: before, between and after rounds
-  Interrupted planned = {};      // the length of a row that is not ended early
+  std::uint64_t timed_of_repeat = 1;  // timed runs of a repeat
+  bool every_transfer = false;        // every transfer is checked
+  bool refills = false;               // new contents in every run, which uses each set once
+  Interrupted planned = {};           // the length of a row that is not ended early
 
-  std::uint64_t all() const { return repeats * rounds; }
-  Goal goalOf(std::uint64_t round) const;  // of a round of a repeat
+  // The number of runs, and one of them.
+  std::uint64_t runs() const { return mixed.empty() ? repeats * timed_of_repeat : mixed.size(); }
+  Goal run(std::uint64_t number) const;
 };
 
-// `seconds` is the time of one transfer of the slowest stream, as the warm-up measured it. `sets`
-// is the lowest number of sets of any stream.
-Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,
-                    std::uint64_t sets);
+// Returns true if each transfer of each stream is a read into host memory, where the lanes check
+// it.
+bool everyReadIsChecked(const Spec& spec, const Workload& row);
+
+// What the warm-up has shown, alike at all members.
+struct WarmUp {
+  double seconds = 0;      // of a transfer of the slowest stream
+  double exchange = 0;     // seconds of an exchange between the members
+  std::uint64_t dice = 0;  // a number that nobody knew before the warm-up has ended
+};
+struct ScheduleFacts {
+  WarmUp warm = {};
+  std::size_t streams = 1;
+  std::uint64_t sets = 1;  // the lowest number of sets of any stream
+};
+Schedule scheduleOf(const Spec& spec, const Workload& row, const ScheduleFacts& facts);
 
 }  // namespace viaduct::measure

@@ -27,12 +27,10 @@ class StageTransfers final : public RowTransfers {
   Status prepare() override { return flows_->fill(case_); }
   std::vector<Goal> warmUp() const override { return {{.iterations = 1, .time = spec_.duration}}; }
 
-  Schedule schedule(double /*seconds*/) override {
-    return {.repeats = spec_.repeat,
-            .iterations = 1,
-            .time = spec_.duration,
-            .planned = {.of_seconds =
-                            std::chrono::duration<double>(spec_.duration).count() * spec_.repeat}};
+  Schedule schedule(const WarmUp& /*warm*/) override {
+    Schedule out{.repeat = {.iterations = 1, .time = spec_.duration}, .repeats = spec_.repeat};
+    out.planned.of_seconds = std::chrono::duration<double>(spec_.duration).count() * spec_.repeat;
+    return out;
   }
 
   void begin() override { claims_.clear(); }
@@ -57,8 +55,8 @@ class StageTransfers final : public RowTransfers {
                                  .parts = {{flow.bytes, static_cast<double>(flow.ns) * 1e-9}}});
   }
 
-  Status ended(const Rounds::Round& round, bool timed) override {
-    if (!timed) return Ok{};
+  Status ended(const Rounds::Round& round, const Goal* run) override {
+    if (run == nullptr) return Ok{};
     count();
     VIADUCT_CHECK(keep(round));
     // A stopped run has no time for a check that may read a file.
@@ -70,7 +68,6 @@ class StageTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  Status check(bool /*stopped*/) override { return Ok{}; }
   std::vector<proof::Claim> claims() const override { return claims_; }
 
   void tell(RowShare& row) const override {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -14,32 +15,46 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
+#include "base/random.h"
 #include "measure/proof/lane.h"
 #include "measure/run/background.h"
-#include "measure/run/spot_checks.h"
+#include "measure/run/changing_words.h"
 #include "measure/workload/collective.h"
 #include "measure/workload/stream_contents.h"
 
 namespace viaduct::measure {
+
+// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
+// unnamed namespace.
+auto fields(base::Is<WordSum> auto& s) { return std::tie(s.first, s.second, s.words); }
+auto fields(base::Is<ChangedWord> auto& w) { return std::tie(w.block, w.offset, w.value); }
+auto fields(base::Is<SetContents> auto& c) {
+  return std::tie(c.stream, c.set, c.seed, c.epoch, c.changed);
+}
+
+// The sums of the sets that a stream used last in a run, at one end.
+struct StreamSums {
+  std::uint32_t stream = 0;
+  bool source = false;
+  std::vector<WordSum> sets = {};
+};
+auto fields(base::Is<StreamSums> auto& s) { return std::tie(s.stream, s.source, s.sets); }
+
 namespace {
 
 using namespace std::chrono_literals;
 
 constexpr auto kAnnounced = 10s;  // for the other end's pin to be announced
-// First epochs of consecutive rows differ by this number, so that contents of an earlier row are
-// recognised as stale.
-constexpr std::uint64_t kEpochsOfARow = 4096;
+// Sets of a stream that are compared after a run, besides those in flight: as many, and with as
+// many bytes.
+constexpr std::uint64_t kComparedSets = 72, kComparedBytes = std::uint64_t{1} << 20U;
+// Sets of a stream whose words change between two runs, besides those in flight.
+constexpr std::uint64_t kChangedSets = 16;
 
 std::string labelOf(Role role, const Pair& pair) {
   return role == Role::kInitiator ? fmt::format("bench-initiator-{}", pair.initiator)
                                   : fmt::format("bench-target-{}", pair.target);
-}
-
-void append(LaneTimes& all, const LaneTimes& more) {
-  all.latency.add(more.latency);
-  all.post.add(more.post);
-  all.tx.add(more.tx);
-  all.iterations += more.iterations;
 }
 
 std::uint64_t nanosecondsAt(Clock::time_point at) {
@@ -49,17 +64,15 @@ std::uint64_t nanosecondsAt(Clock::time_point at) {
 class StreamTransfers final : public RowTransfers {
  public:
   StreamTransfers(WorkerState& worker, const Workload& row)
-      : worker_(worker),
-        spec_(worker.spec),
-        row_(row),
-        contents_(spec_, row, worker.streams, worker.bytes),
-        begun_(worker.streams.size()),
-        last_epoch_(++worker.rows * kEpochsOfARow) {}
+      : worker_(worker), spec_(worker.spec), row_(row), begun_(worker.streams.size()) {}
 
   const Workload& row() const override { return row_; }
 
   Status prepare() override {
+    VIADUCT_TRY(seed_, base::secretNumber());
+    contents_.emplace(spec_, row_, worker_.streams, worker_.bytes, seed_);
     VIADUCT_CHECK(beginStorage());
+    VIADUCT_CHECK(beginWords());
     VIADUCT_CHECK(planLanes());
     VIADUCT_CHECK(planBackground());
     touchSinks();
@@ -67,10 +80,14 @@ class StreamTransfers final : public RowTransfers {
   }
 
   // The first transfer may register memory and open connections, so its time says little.
-  std::vector<Goal> warmUp() const override { return {{.iterations = 1}, warmGoal(spec_, row_)}; }
+  std::vector<Goal> warmUp() const override {
+    return {{.iterations = 1, .timed = false}, warmGoal(spec_, row_)};
+  }
 
-  Schedule schedule(double seconds) override {
-    schedule_ = scheduleOf(spec_, row_, seconds, worker_.streams.size(), contents_.fewestSets());
+  Schedule schedule(const WarmUp& warm) override {
+    schedule_ = scheduleOf(
+        spec_, row_,
+        {.warm = warm, .streams = worker_.streams.size(), .sets = contents_->fewestSets()});
     return schedule_;
   }
 
@@ -82,42 +99,31 @@ class StreamTransfers final : public RowTransfers {
   // Fills the memory of the sources. Storage that is read keeps what beginStorage() has put there.
   Status refill() override {
     if (readsStorage()) return Ok{};
-    epoch_ = ++last_epoch_;
+    ++epoch_;
     orderAfterAgent();
     for (const StreamEnd& end : ends(true))
-      VIADUCT_CHECK(contents_.fill(end, epoch_, contents_.all(end.stream)));
+      VIADUCT_CHECK(contents_->fill(end, epoch_, contents_->all(end.stream)));
     return Ok{};
   }
 
   void begin() override {
     for (Own& own : own_) own.lane->mark();
+    for (const auto& ends : words_)
+      for (const auto& words : ends)
+        if (words) words->mark();
     background_.mark();
-    timed_from_ = begun_;
   }
 
-  Status between(const Moving& moving, bool /*last*/) override {
-    if (schedule_.checks == 0) return Ok{};
-    SpotChecks checks(
-        worker_.agent, worker_.notes, contents_, epoch_, [&] { return moving.over(); },
-        moving.hurried);
-    auto done = runSpotChecks(checks);
-    if (done) done = settleStorage();
-    checks_ += checks.led();
-    missed_ += checks.missed();
-    if (mismatch_.empty()) mismatch_ = checks.wrong();
-    return done;
-  }
-
-  // If every transfer is checked, the next sets get new contents. If storage is read, the receiving
-  // memory gets words of an older epoch instead, which a skipped transfer leaves there.
+  // If storage is read, the receiving memory gets words of an older epoch instead, which a skipped
+  // transfer leaves there.
   Status fill(const Goal& goal) override {
-    if (!schedule_.every_transfer) return Ok{};
+    if (spec_.verify == Verified::kOff) return Ok{};
+    if (!schedule_.refills) return changeWords(goal);
     const bool reads = readsStorage();
-    if (!reads) epoch_ = ++last_epoch_;
-    orderAfterAgent();
+    if (!reads) ++epoch_;
     for (const StreamEnd& end : ends(!reads))
       VIADUCT_CHECK(
-          contents_.fill(end, reads ? epoch_ - 1 : epoch_, {begun_[end.stream], goal.iterations}));
+          contents_->fill(end, reads ? epoch_ - 1 : epoch_, {begun_[end.stream], goal.iterations}));
     return Ok{};
   }
 
@@ -160,28 +166,48 @@ class StreamTransfers final : public RowTransfers {
   void tell(RoundShare& round) const override {
     for (const Own& own : own_)
       if (!own.echoes && !own.failure && moves(own.stream))
-        round.streams.push_back(
-            {own.stream, own.last.iterations, nanosecondsAt(own.last.start), own.last.parts});
+        round.streams.push_back({own.stream, own.last.iterations, nanosecondsAt(own.last.start),
+                                 own.last.parts, own.last.transfers});
   }
 
-  Status ended(const Rounds::Round& round, bool timed) override {
+  Status ended(const Rounds::Round& round, const Goal* run) override {
     const std::vector<SetRange> used = usedIn(round);
-    if (!timed) return Ok{};
-    for (Own& own : own_) append(own.times, own.last);
-    if (!schedule_.every_transfer) return Ok{};
-    VIADUCT_TRY(const std::uint64_t wrong_streams, verify(used));
-    missed_ += wrong_streams;
-    for (const StreamEnd& end : ends(false)) checks_ += used[end.stream].count;
-    return Ok{};
+    sums_.clear();
+    sent_.clear();
+    wrong_.clear();
+    if (run == nullptr) return Ok{};
+    if (run->timed)
+      for (Own& own : own_) own.iterations += own.last.iterations;
+    if (spec_.verify == Verified::kOff) return Ok{};
+    VIADUCT_CHECK(countReads());
+    VIADUCT_CHECK(sumUp(used, round));
+    return settleStorage();
   }
 
-  Status check(bool /*stopped*/) override {
-    if (schedule_.every_transfer || spec_.verify == Verified::kOff) return Ok{};
-    std::vector<SetRange> used;
-    for (std::size_t s = 0; s < begun_.size(); ++s)
-      used.push_back({.first = timed_from_[s], .count = begun_[s] - timed_from_[s]});
-    auto done = verify(used);  // a wrong stream is counted by its mismatch
-    return done ? Status(Ok{}) : Status(std::move(done).error());
+  std::string answer() override {
+    std::vector<SetContents> told;
+    for (const SetContents& one : sent_)
+      if (wrong_.contains({one.stream, one.set})) told.push_back(one);
+    return base::packed(sums_, told);
+  }
+
+  // First the sums are compared. If some differ, the sources tell what they have sent.
+  Result<bool> compare(const std::vector<std::string>& answers) override {
+    std::vector<StreamSums> sums;
+    std::vector<SetContents> told;
+    for (const std::string& one : answers) {
+      std::vector<StreamSums> theirs;
+      std::vector<SetContents> sent;
+      if (!base::unpack(one, theirs, sent)) return malformed();
+      sums.insert(sums.end(), theirs.begin(), theirs.end());
+      told.insert(told.end(), sent.begin(), sent.end());
+    }
+    if (!wrong_.empty()) return describe(told);
+    for (const StreamSums& source : sums)
+      for (const StreamSums& sink : sums)
+        if (source.source && !sink.source && source.stream == sink.stream)
+          VIADUCT_CHECK(compareSums(source, sink));
+    return !wrong_.empty();
   }
 
   std::vector<proof::Claim> claims() const override {
@@ -203,7 +229,8 @@ class StreamTransfers final : public RowTransfers {
     row.mismatch = mismatch_;
     row.checks = checks_;
     row.missed = missed_;
-    row.words = contents_.checkedWords();
+    if (lane_missed_ != 0) tellLaneMisses(row);
+    row.words = row_.kv ? checked_words_ : 0;
     row.background = background_.figures();
     for (const Own& own : own_) {
       if (!own.lane) continue;
@@ -212,13 +239,13 @@ class StreamTransfers final : public RowTransfers {
       row.bytes += own.lane->transfers() * own.row.bytes();
       row.ops = own.lane->ops();
       if (own.echoes) continue;
-      row.latency.add(own.times.latency);
-      row.post.add(own.times.post);
-      row.tx.add(own.times.tx);
+      row.latency.add(own.lane->counts().latency);
+      row.post.add(own.lane->counts().post);
+      row.tx.add(own.lane->counts().tx);
       row.streams.push_back({.stream = own.stream,
-                             .iterations = own.times.iterations,
-                             .bytes = own.times.iterations * own.row.bytes(),
-                             .latency_us = latencyOf(own.times.latency)});
+                             .iterations = own.iterations,
+                             .bytes = own.iterations * own.row.bytes(),
+                             .latency_us = latencyOf(own.lane->counts().latency)});
     }
     for (const WorkerDevice& device : worker_.devices)
       if (const auto gpu = device.memory ? device.memory->gpu() : std::nullopt)
@@ -226,14 +253,21 @@ class StreamTransfers final : public RowTransfers {
   }
 
  private:
+  // The lanes of a ping-pong check one of two directions, so they count as one check.
+  void tellLaneMisses(RowShare& row) const {
+    if (row.mismatch.empty()) row.mismatch = "a transfer brought nothing: an older word is there";
+    row.missed = std::max(missed_, spec_.ping_pong ? 1 : lane_missed_);
+    row.checks = std::max(checks_, row.missed);
+  }
+
   struct Own {  // a stream of which this process runs an end
     std::uint32_t stream = 0;
     Role role = Role::kInitiator;
     bool echoes = false;  // the answering end of a ping-pong
     Workload row = {};    // as the stream moves it
     std::unique_ptr<Lane> lane;
-    LaneTimes last = {};   // of the last round
-    LaneTimes times = {};  // of all timed rounds, without start and parts
+    LaneTimes last = {};           // of the last round
+    std::uint64_t iterations = 0;  // of all timed runs
     Failure failure = {};
   };
 
@@ -294,7 +328,7 @@ class StreamTransfers final : public RowTransfers {
   Status plan(Own& own) {
     const Role there = other(own.role);
     const Pair& pair = worker_.streams[own.stream].pair;
-    const Sets& sets = contents_.sets(own.stream);
+    const Sets& sets = contents_->sets(own.stream);
     const Peer& peer = worker_.peers.at(worker_.rankOf(own.stream, there));
     const bool initiator = own.role == Role::kInitiator;
     std::function<Result<Blocks>(std::uint64_t)> remote;
@@ -327,8 +361,15 @@ class StreamTransfers final : public RowTransfers {
                                       .sets = sets.count,
                                       .stride = sets.stride,
                                       .role = own.role,
-                                      .number = own.stream}));
+                                      .number = own.stream,
+                                      .marks = marksOf(own)}));
     return Ok{};
+  }
+
+  // Null: nothing changes within a run.
+  LaneMarks* marksOf(const Own& own) const {
+    const bool changes = changesWithin(own.stream) || spec_.fresh;
+    return changes ? wordsOf(own.stream, own.role) : nullptr;
   }
 
   // Returns the sides of a KV row's transfers. `far` is the address of the other end's pool.
@@ -351,7 +392,7 @@ class StreamTransfers final : public RowTransfers {
     return *worker_.deviceOf(stream, Role::kTarget)->storage;
   }
   StoredSet storedSet(std::uint32_t stream, std::uint64_t set) const {
-    const Sets& sets = contents_.sets(stream);
+    const Sets& sets = contents_->sets(stream);
     return {.part = worker_.streams[stream].target_part,
             .first = set * sets.stride / row_.block_bytes,
             .at = sets.target_at + set * sets.stride};
@@ -363,16 +404,16 @@ class StreamTransfers final : public RowTransfers {
   // writes finds blocks that are not written for the first time.
   Status beginStorage() {
     if (!spec_.layout.stored()) return Ok{};
-    epoch_ = ++last_epoch_;
+    ++epoch_;
     for (WorkerDevice& device : worker_.devices)
       if (device.storage) VIADUCT_CHECK(device.storage->begin(row_));
     for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
       WorkerDevice* const device = worker_.deviceOf(s, Role::kTarget);
       if (device == nullptr) continue;
-      VIADUCT_CHECK(eachSet(s, contents_.all(s), [&](std::uint64_t set) -> Status {
+      VIADUCT_CHECK(eachSet(s, contents_->all(s), [&](std::uint64_t set) -> Status {
         if (worker_.stop.load()) return cancelled();
         if (worker_.heard.preparing)
-          worker_.heard.preparing("preparing storage", set, contents_.sets(s).count);
+          worker_.heard.preparing("preparing storage", set, contents_->sets(s).count);
         return storeFirst(s, set, *device->storage);
       }));
     }
@@ -381,7 +422,7 @@ class StreamTransfers final : public RowTransfers {
 
   Status storeFirst(std::uint32_t stream, std::uint64_t set, Storage& storage) {
     if (storage.isGiven()) return storage.load(storedSet(stream, set));
-    VIADUCT_CHECK(contents_.fill({stream, Role::kTarget, storage.bytes()}, epoch_, {set, 1}));
+    VIADUCT_CHECK(contents_->fill({stream, Role::kTarget, storage.bytes()}, epoch_, {set, 1}));
     return storage.store(storedSet(stream, set));
   }
 
@@ -395,7 +436,7 @@ class StreamTransfers final : public RowTransfers {
   // Calls `visit` with the numbers of the sets in this range.
   template <class Visit>
   Status eachSet(std::uint32_t stream, SetRange range, Visit visit) {
-    const std::uint64_t there = contents_.sets(stream).count;
+    const std::uint64_t there = contents_->sets(stream).count;
     const std::uint64_t count = std::min(range.count, there);
     for (std::uint64_t i = 0; i < count; ++i) VIADUCT_CHECK(visit((range.first + i) % there));
     return Ok{};
@@ -408,8 +449,8 @@ class StreamTransfers final : public RowTransfers {
     for (const RoundShare& share : round)
       for (const TimeStretch& stretch : share.streams)
         if (stretch.stream < used.size()) {
-          used[stretch.stream] = {begun_[stretch.stream], stretch.iterations};
-          begun_[stretch.stream] += stretch.iterations;
+          used[stretch.stream] = {begun_[stretch.stream], stretch.transfers};
+          begun_[stretch.stream] += stretch.transfers;
         }
     return used;
   }
@@ -425,33 +466,6 @@ class StreamTransfers final : public RowTransfers {
     if (own.failure) orders.store(Order::kCancel);  // the row is over for all members
   }
 
-  Status runSpotChecks(SpotChecks& checks) {
-    const std::uint64_t first = last_epoch_ + 1;
-    last_epoch_ += schedule_.checks;
-    for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
-      const Role leads = worker_.initiating(s), follows = other(leads);
-      WorkerDevice* const device = worker_.deviceOf(s, leads);
-      WorkerDevice* const far_device = worker_.deviceOf(s, follows);
-      if (device != nullptr && spec_.layout.stored()) {
-        VIADUCT_CHECK(checks.leadStored(
-            laneOf(s, leads), endOf(s, leads), endOf(s, follows), schedule_.checks, first,
-            [&](std::uint64_t set) { return far_device->storage->load(storedSet(s, set)); }));
-      } else if (device != nullptr) {
-        const Peer& far = worker_.peers.at(worker_.rankOf(s, follows));
-        VIADUCT_CHECK(checks.lead(laneOf(s, leads), endOf(s, leads), far, schedule_.checks, first));
-      } else if (far_device != nullptr) {
-        VIADUCT_CHECK(checks.follow(endOf(s, follows)));
-      }
-    }
-    return Ok{};
-  }
-
-  Lane& laneOf(std::uint32_t stream, Role role) {
-    return *std::find_if(own_.begin(), own_.end(), [&](const Own& own) {
-              return own.stream == stream && own.role == role;
-            })->lane;
-  }
-
   // An end of a stream that this process has.
   StreamEnd endOf(std::uint32_t stream, Role role) {
     const WorkerDevice& device = *worker_.deviceOf(stream, role);
@@ -464,7 +478,7 @@ class StreamTransfers final : public RowTransfers {
   std::vector<StreamEnd> ends(bool sources) {
     std::vector<StreamEnd> out;
     for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
-      const Role role = sources ? contents_.source(s) : other(contents_.source(s));
+      const Role role = sources ? contents_->source(s) : other(contents_->source(s));
       if (worker_.deviceOf(s, role) != nullptr) out.push_back(endOf(s, role));
     }
     return out;
@@ -474,48 +488,232 @@ class StreamTransfers final : public RowTransfers {
   // rounds.
   void touchSinks() {
     if (writesStorage()) return;
-    for (const StreamEnd& end : ends(false)) contents_.touch(end);
+    for (const StreamEnd& end : ends(false)) contents_->touch(end);
   }
 
   // The agent's thread may have accessed the memory that is filled and checked here. Only the other
-  // process has ordered both accesses. poll() orders them within this process too.
-  void orderAfterAgent() { worker_.agent.poll(); }
+  // process has ordered both accesses. The agent's lock, which this call takes, orders them within
+  // this process too. poll() would delay the next run: for a millisecond after it, the agent's
+  // thread leaves all work to the polling thread.
+  void orderAfterAgent() const { (void)worker_.agent.peers(); }
 
-  // `used` holds the sets that each stream has used. Their sources have the present epoch.
-  // Returns the number of streams with wrong bytes.
-  Result<std::uint64_t> verify(const std::vector<SetRange>& used) {
-    std::uint64_t wrong_streams = 0;
-    orderAfterAgent();
-    for (const StreamEnd& end : ends(false)) {
-      if (writesStorage()) VIADUCT_CHECK(loadStored(end.stream, used[end.stream]));
-      VIADUCT_TRY(const Wrong wrong, contents_.verify(end, epoch_, used[end.stream]));
-      if (!wrong) continue;
-      ++wrong_streams;
-      if (mismatch_.empty()) mismatch_ = *wrong;
-    }
-    return wrong_streams;
+  // True if a word of each transfer changes within a run. The end that initiates changes it.
+  bool changesWithin(std::uint32_t stream) const {
+    const bool gpu = worker_.initiating(stream) == Role::kInitiator
+                         ? spec_.initiator_gpu.has_value()
+                         : spec_.target_gpu.has_value();
+    return !gpu && !row_.kv && contents_->sets(stream).count >= spec_.depth;
   }
 
-  Status loadStored(std::uint32_t stream, SetRange used) {
-    return eachSet(stream, used, [&](std::uint64_t set) {
-      return storageOf(stream).load(storedSet(stream, set));
-    });
+  // The sets whose contents are compared after a run. Each has had a change before its last
+  // transfer. Transfers in flight that share a set do not all use it in a short run.
+  SetRange compared(std::uint32_t stream, SetRange used) const {
+    const std::uint64_t sets = contents_->sets(stream).count;
+    if (schedule_.refills) return {used.first, std::min(used.count, sets)};
+    if (sets < spec_.depth) return {0, used.count >= spec_.depth ? sets : 0};
+    // If words change only between two runs, they do so in the first sets.
+    if (!changesWithin(stream))
+      return {used.first, std::min({used.count, sets, std::uint64_t{spec_.depth}})};
+    const std::uint64_t bytes = workOf(row_, worker_.streams[stream]).bytes();
+    const std::uint64_t most =
+        std::max<std::uint64_t>(spec_.depth, std::min(kComparedSets, kComparedBytes / bytes));
+    const std::uint64_t count = std::min({used.count, sets, most});
+    return {used.first + used.count - count, count};
+  }
+
+  // Draws the words that change: at each source, or where storage is read.
+  Status beginWords() {
+    words_.resize(worker_.streams.size());
+    if (spec_.verify == Verified::kOff) return Ok{};
+    for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
+      const Role leads = worker_.initiating(s), source = contents_->source(s);
+      const bool reads = source != leads;
+      using Way = ChangingWords::Way;
+      for (const Role role : {leads, other(leads)}) {
+        const bool echoes = spec_.ping_pong && role != leads;
+        if (worker_.deviceOf(s, role) == nullptr) continue;
+        if (role != leads && !echoes && (source != role || readsStorage())) continue;
+        VIADUCT_TRY(const std::uint64_t dice, base::secretNumber());
+        words_[s][role == leads ? 0 : 1] = std::make_unique<ChangingWords>(
+            ChangingWords::Facts{.contents = *contents_,
+                                 .end = endOf(s, role),
+                                 .way = echoes            ? Way::kEcho
+                                        : spec_.ping_pong ? Way::kBounce
+                                        : reads           ? Way::kRead
+                                                          : Way::kWrite,
+                                 .depth = spec_.depth,
+                                 .dice = dice,
+                                 .whole = spec_.fresh && role == leads,
+                                 .by_transfer = changesWithin(s)});
+      }
+    }
+    return Ok{};
+  }
+
+  // The words of this end, or null.
+  ChangingWords* wordsOf(std::uint32_t stream, Role role) const {
+    return words_[stream][role == worker_.initiating(stream) ? 0 : 1].get();
+  }
+
+  // Changes words of the sets that the next run uses first: at the sources, or where storage is
+  // read.
+  Status changeWords(const Goal& goal) {
+    for (const StreamEnd& end : ends(!readsStorage())) {
+      ChangingWords* const words = wordsOf(end.stream, end.role);
+      const SetRange next{begun_[end.stream],
+                          std::min(std::max<std::uint64_t>(goal.lead + goal.iterations, 1),
+                                   std::max<std::uint64_t>(spec_.depth, kChangedSets))};
+      if (words != nullptr)
+        VIADUCT_CHECK(
+            eachSet(end.stream, next, [&](std::uint64_t set) { return words->change(set); }));
+    }
+    return Ok{};
+  }
+
+  // Counts what the lanes have checked.
+  Status countReads() {
+    std::uint64_t checked = 0;
+    lane_missed_ = 0;
+    for (const Own& own : own_) {
+      const ChangingWords* const words = wordsOf(own.stream, own.role);
+      if (words == nullptr) continue;
+      VIADUCT_CHECK(words->failure());
+      checked += words->checked();
+      lane_missed_ += words->missed();
+    }
+    if (schedule_.every_transfer && !schedule_.refills) checks_ = checked;
+    return Ok{};
+  }
+
+  Status sumUp(const std::vector<SetRange>& used, const Rounds::Round& round) {
+    orderAfterAgent();
+    for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
+      ranges_[s] = compared(s, used[s]);
+      const std::uint64_t nonce = round[worker_.rankOf(s, contents_->source(s))].nonce;
+      VIADUCT_CHECK(eachSet(s, ranges_[s], [&](std::uint64_t set) {
+        return sumUp(s, set, base::splitmix(nonce + s));
+      }));
+    }
+    return Ok{};
+  }
+
+  // Adds the sums of a set at the ends that are here.
+  Status sumUp(std::uint32_t stream, std::uint64_t set, std::uint64_t key) {
+    const Role source = contents_->source(stream);
+    std::optional<WordSum> sent;
+    if (worker_.deviceOf(stream, source) != nullptr) {
+      VIADUCT_TRY(sent, contents_->sum(endOf(stream, source), key, set));
+      sumsOf(stream, true).push_back(*sent);
+      sent_.push_back(sentIn(stream, set));
+    }
+    if (worker_.deviceOf(stream, other(source)) == nullptr) return Ok{};
+    if (writesStorage()) VIADUCT_CHECK(storageOf(stream).load(storedSet(stream, set)));
+    VIADUCT_TRY(const WordSum found, contents_->sum(endOf(stream, other(source)), key, set));
+    sumsOf(stream, false).push_back(found);
+    // The next contents may be written before the members answer.
+    return sent && *sent != found ? describe(sent_.back()) : Status(Ok{});
+  }
+
+  std::vector<WordSum>& sumsOf(std::uint32_t stream, bool source) {
+    const auto known = std::ranges::find_if(
+        sums_, [&](const StreamSums& one) { return one.stream == stream && one.source == source; });
+    return known != sums_.end() ? known->sets : sums_.emplace_back(StreamSums{stream, source}).sets;
+  }
+
+  // The contents of a set at its source, which is here.
+  SetContents sentIn(std::uint32_t stream, std::uint64_t set) const {
+    SetContents out{.stream = stream, .set = set, .seed = seed_, .epoch = epoch_};
+    const ChangingWords* const words = wordsOf(stream, contents_->source(stream));
+    if (words == nullptr) return out;
+    out.changed = words->words(set);
+    if (words->seedOf(set) != 0) out.seed = words->seedOf(set), out.epoch = 1;
+    return out;
+  }
+
+  Status compareSums(const StreamSums& source, const StreamSums& sink) {
+    const std::uint32_t s = sink.stream;
+    if (s >= begun_.size() || source.sets.size() != sink.sets.size()) return malformed();
+    const std::uint64_t there = contents_->sets(s).count;
+    std::uint64_t wrong = 0;
+    for (std::size_t i = 0; i < sink.sets.size(); ++i) {
+      if (worker_.deviceOf(s, other(contents_->source(s))) != nullptr)
+        checked_words_ += sink.sets[i].words;
+      if (source.sets[i] == sink.sets[i]) continue;
+      ++wrong;
+      wrong_.insert({s, (ranges_[s].first + i) % there});
+    }
+    if (worker_.deviceOf(s, other(contents_->source(s))) == nullptr) return Ok{};
+    missed_ += wrong;
+    if (!schedule_.every_transfer || schedule_.refills) checks_ += sink.sets.size();
+    return Ok{};
+  }
+
+  // Describes the wrong bytes of the sets that arrived here. Returns false.
+  Result<bool> describe(const std::vector<SetContents>& told) {
+    for (const SetContents& one : told) {
+      if (one.stream >= begun_.size() || one.set >= contents_->sets(one.stream).count)
+        return malformed();
+      if (worker_.deviceOf(one.stream, other(contents_->source(one.stream))) != nullptr)
+        VIADUCT_CHECK(describe(one));
+    }
+    wrong_.clear();
+    return false;
+  }
+
+  // Only the first wrong bytes of a row are described.
+  Status describe(SetContents sent) {
+    if (!mismatch_.empty()) return Ok{};
+    const Role sink = other(contents_->source(sent.stream));
+    if (readsStorage() && storageOf(sent.stream).isGiven()) VIADUCT_CHECK(readAgain(sent));
+    // The echo of a ping-pong has changed words, too.
+    if (const ChangingWords* const words = wordsOf(sent.stream, sink); words && spec_.ping_pong)
+      for (const ChangedWord& word : words->words(sent.set)) sent.changed.push_back(word);
+    VIADUCT_TRY(const Wrong wrong, contents_->differences(endOf(sent.stream, sink), sent));
+    mismatch_ = wrong.value_or("wrong bytes, which have changed since");
+    return Ok{};
+  }
+
+  // Fails if the user's file has changed since the row began.
+  Status readAgain(const SetContents& sent) {
+    const StreamEnd stored = endOf(sent.stream, Role::kTarget);
+    VIADUCT_TRY(const WordSum before, contents_->sum(stored, 0, sent.set));
+    VIADUCT_CHECK(storageOf(sent.stream).load(storedSet(sent.stream, sent.set)));
+    VIADUCT_TRY(const WordSum now, contents_->sum(stored, 0, sent.set));
+    if (before == now) return Ok{};
+    return Error{.code = Code::kDevice,
+                 .operation = "--filenames",
+                 .detail = "another program has written the file while it was read",
+                 .remedy = "read files that nothing else writes"};
+  }
+
+  static Error malformed() {
+    return {.code = Code::kProtocol,
+            .operation = "bench",
+            .detail = "a member sent a malformed sum of contents"};
   }
 
   WorkerState& worker_;
   const Spec& spec_;
   const Workload& row_;
-  StreamContents contents_;
-  std::uint64_t epoch_ = 0;  // of the sources' contents
+  std::uint64_t seed_ = 0;  // of this process's contents; secret
+  std::optional<StreamContents> contents_;
+  std::uint64_t epoch_ = 1;  // of the sources' contents
+  // Of the initiating end and of the other one, by stream. Null: no word changes there.
+  std::vector<std::array<std::unique_ptr<ChangingWords>, 2>> words_;
   Schedule schedule_;
   std::vector<Own> own_;
   Background background_;
-  bool alone_ = false;                          // only the first device of the scaled side moves
-  std::vector<std::uint64_t> begun_;            // transfers of each stream so far
-  std::vector<std::uint64_t> timed_from_ = {};  // at begin()
-  // The highest content epoch that a fill or a spot check has used; the next takes a higher one.
-  std::uint64_t last_epoch_;
+  bool alone_ = false;                // only the first device of the scaled side moves
+  std::vector<std::uint64_t> begun_;  // transfers of each stream so far
+  // Of the last run: the compared sets, by stream; this process's sums; what its sources have sent;
+  // and the wrong sets.
+  std::vector<SetRange> ranges_{worker_.streams.size()};
+  std::vector<StreamSums> sums_;
+  std::vector<SetContents> sent_;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> wrong_;
   std::uint64_t checks_ = 0, missed_ = 0;
+  std::uint64_t lane_missed_ = 0;  // by the lanes, in all runs so far
+  std::uint64_t checked_words_ = 0;
   std::string mismatch_;
 };
 

@@ -160,13 +160,12 @@ class SwapTransfers final : public RowTransfers {
     return {{.iterations = 1, .time = worker_.spec.warmup}};
   }
 
-  Schedule schedule(double /*seconds*/) override {
+  Schedule schedule(const WarmUp& /*warm*/) override {
     // The rows that take turns share the duration.
     const Duration each = worker_.spec.duration / (2 * worker_.spec.repeat);
-    return {.repeats = worker_.spec.repeat,
-            .iterations = 1,
-            .time = each,
-            .planned = {.of_seconds = Seconds(each).count() * worker_.spec.repeat}};
+    Schedule out{.repeat = {.iterations = 1, .time = each}, .repeats = worker_.spec.repeat};
+    out.planned.of_seconds = Seconds(each).count() * worker_.spec.repeat;
+    return out;
   }
 
   void begin() override {
@@ -175,8 +174,7 @@ class SwapTransfers final : public RowTransfers {
     latency_ = planned_ = {};
   }
 
-  Status between(const Moving& /*moving*/, bool last) override {
-    if (!last) return Ok{};
+  Status finish() override {
     VIADUCT_TRY(const std::string wrong, pools_->check(worker_.agent));
     note(wrong);
     claims_ = way_->path().since(before_);
@@ -211,8 +209,6 @@ class SwapTransfers final : public RowTransfers {
                              .start_ns = nanoseconds(times_.start.time_since_epoch()),
                              .parts = times_.parts});
   }
-
-  Status check(bool /*stopped*/) override { return Ok{}; }
 
   std::vector<proof::Claim> claims() const override {
     return {{.peer = worker_.rank,

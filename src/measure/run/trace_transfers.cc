@@ -192,9 +192,10 @@ class TraceTransfers final : public RowTransfers {
   }
 
   // One round with one stream.
-  Schedule schedule(double /*seconds*/) override {
-    return {.iterations = plan_.requests.size(),
-            .planned = {.of_transfers = plan_.requests.size()}};
+  Schedule schedule(const WarmUp& /*warm*/) override {
+    Schedule out{.repeat = {.iterations = plan_.requests.size()}};
+    out.planned.of_transfers = plan_.requests.size();
+    return out;
   }
 
   void begin() override {}
@@ -222,7 +223,7 @@ class TraceTransfers final : public RowTransfers {
   }
 
   // Only the initiator knows what it has launched.
-  Status ended(const Rounds::Round& round, bool /*timed*/) override {
+  Status ended(const Rounds::Round& round, const Goal* /*run*/) override {
     const RoundShare& theirs = round[worker_.rankOf(0, Role::kInitiator)];
     if (base::unpack(theirs.more, launched_)) return Ok{};
     return Error{

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kTouchedPage = 4096;
 constexpr std::uint64_t kStretch = std::uint64_t{64} << 10U;  // a sample has a word of each
+constexpr std::uint64_t kSummed = 4096;                       // a sum of samples has a word of each
 // One copy between a GPU and its mirror is faster than many, unless fewer than one byte in so many
 // belongs to a cell.
 constexpr std::uint64_t kSparse = 4;
@@ -132,6 +133,36 @@ Result<Wrong> Contents::verify(const CellList& list, Verified how, const Mirror*
   return list([&](const Cells& cells) {
     return how == Verified::kFull ? checkAll(cells) : checkSample(cells);
   });
+}
+
+Result<WordSum> Contents::sum(const CellList& list, std::uint64_t key, Verified how,
+                              const Mirror* gpu) const {
+  VIADUCT_CHECK(pull(list, gpu));
+  WordSum out;
+  const bool all = how == Verified::kFull;
+  list([&](const Cells& cells) {
+    return eachCell(cells, all ? pattern_.block_bytes : 0,
+                    [&](auto, auto, auto memory, std::uint64_t number) {
+                      if (all)
+                        pattern_.add(out, memory, key, number, cells.offset);
+                      else
+                        addSample(out, memory, key, number, cells.offset);
+                      return std::optional<WrongCell>();
+                    });
+  });
+  return out;
+}
+
+void Contents::addSample(WordSum& sum, std::span<const std::byte> memory, std::uint64_t key,
+                         std::uint64_t number, std::uint64_t offset) const {
+  for (std::uint64_t at = 0; at < memory.size(); at += kSummed) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(kSummed, memory.size() - at);
+    const std::uint64_t words = (bytes + kWordBytes - 1) / kWordBytes;
+    const std::uint64_t dice = base::splitmix(key + number * base::kSplitmixStep + at);
+    const std::uint64_t skipped = ((dice >> 32U) * words >> 32U) * kWordBytes;
+    pattern_.add(sum, memory.subspan(at + skipped, std::min(kWordBytes, bytes - skipped)), key,
+                 number, offset + at + skipped);
+  }
 }
 
 std::optional<WrongCell> Contents::checkAll(const Cells& cells) const {

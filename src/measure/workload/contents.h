@@ -75,10 +75,16 @@ class Contents {
   static Status clear(const CellList& list, const Mirror* gpu = nullptr);
   // Checks all words, or a sample: the first, the last, and a random word of each 64 KiB.
   Result<Wrong> verify(const CellList& list, Verified how, const Mirror* gpu = nullptr) const;
+  // Adds up all words with their blocks and offsets, or a random word of each 4 KiB of each cell.
+  // The key chooses these words, so both ends choose the same ones.
+  Result<WordSum> sum(const CellList& list, std::uint64_t key, Verified how,
+                      const Mirror* gpu = nullptr) const;
   std::uint64_t checkedWords() const { return checked_; }
 
  private:
   Pattern at(std::uint64_t epoch) const;
+  void addSample(WordSum& sum, std::span<const std::byte> memory, std::uint64_t key,
+                 std::uint64_t number, std::uint64_t offset) const;
   std::optional<WrongCell> checkAll(const Cells& cells) const;
   std::optional<WrongCell> checkSample(const Cells& cells) const;
   std::optional<Mismatch> check(const Cells& cells, const Pattern& now, std::uint64_t number,

@@ -32,9 +32,12 @@ std::uint64_t wordsPerBlock(const Pattern& p) {
   return (p.block_bytes + kWordBytes - 1) / kWordBytes;
 }
 
+std::uint64_t positionOf(const Pattern& p, std::uint64_t block, std::uint64_t offset) {
+  return block * wordsPerBlock(p) + offset / kWordBytes;
+}
+
 std::uint64_t numberOf(const Pattern& p, std::uint64_t block, std::uint64_t offset) {
-  const std::uint64_t position = block * wordsPerBlock(p) + offset / kWordBytes;
-  return p.epoch << kPositionBits | (position & kPositionMask);
+  return p.epoch << kPositionBits | (positionOf(p, block, offset) & kPositionMask);
 }
 
 std::uint64_t load(const std::byte* at) {
@@ -56,8 +59,33 @@ std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
   return place;
 }
 
-// The two loops over all words are compiled for several vector widths. So a check costs no more
-// than the copy that it checks (docs/measured/measuring.md).
+// The keys of one position for the two sums. The next position's keys follow by an addition.
+struct SumKeys {
+  static constexpr std::uint64_t kFirstStep = 0xd1342543de82ef95U,
+                                 kSecondStep = 0xaf251af3b0f025b5U;
+  std::uint64_t first, second;
+  void step(std::uint64_t words) {
+    first += words * kFirstStep;
+    second += words * kSecondStep;
+  }
+};
+SumKeys keysOf(std::uint64_t key, std::uint64_t position) {
+  base::Random random(key);
+  SumKeys out{random.next(), random.next()};
+  out.step(position);
+  return out;
+}
+
+// The product of the halves of a word with its key. Two words have the same product for one key in
+// 2^32.
+[[gnu::always_inline]] inline std::uint64_t productOf(std::uint64_t word, std::uint64_t key) {
+  constexpr std::uint64_t kLow = 0xffffffffU;
+  const std::uint64_t keyed = word + key;
+  return (keyed & kLow) * (keyed >> 32U);
+}
+
+// The loops over all words are compiled for several vector widths. So a check costs no more than
+// the copy that it checks (docs/measured/measuring.md).
 [[gnu::always_inline]] inline void fillGroups(std::byte* at, std::uint64_t groups,
                                               std::uint64_t product, std::uint64_t mask) {
   for (; groups > 0; --groups, at += kGroup * kWordBytes, product += kGroup * kOdd)
@@ -83,11 +111,29 @@ std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
   return groups;
 }
 
+[[gnu::always_inline]] inline void addGroups(const std::byte* at, std::uint64_t groups,
+                                             SumKeys keys, WordSum& sum) {
+  for (; groups > 0; --groups, at += kGroup * kWordBytes, keys.step(kGroup)) {
+    std::uint64_t first = 0, second = 0;
+    for (std::uint64_t i = 0; i < kGroup; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at + i * kWordBytes, kWordBytes);
+      first += productOf(word, keys.first + i * SumKeys::kFirstStep);
+      second += productOf(word, keys.second + i * SumKeys::kSecondStep);
+    }
+    sum.first += first;
+    sum.second += second;
+    sum.words += kGroup;
+  }
+}
+
 using Fill = void (*)(std::byte*, std::uint64_t, std::uint64_t, std::uint64_t);
 using Right = std::uint64_t (*)(const std::byte*, std::uint64_t, std::uint64_t, std::uint64_t);
+using Add = void (*)(const std::byte*, std::uint64_t, SumKeys, WordSum&);
 struct Loops {
   Fill fill;
   Right right;
+  Add add;
 };
 
 void fillPlain(std::byte* at, std::uint64_t groups, std::uint64_t product, std::uint64_t mask) {
@@ -96,6 +142,9 @@ void fillPlain(std::byte* at, std::uint64_t groups, std::uint64_t product, std::
 std::uint64_t rightPlain(const std::byte* at, std::uint64_t groups, std::uint64_t product,
                          std::uint64_t mask) {
   return rightGroups(at, groups, product, mask);
+}
+void addPlain(const std::byte* at, std::uint64_t groups, SumKeys keys, WordSum& sum) {
+  addGroups(at, groups, keys, sum);
 }
 
 #if defined(__x86_64__)
@@ -107,14 +156,19 @@ std::uint64_t rightPlain(const std::byte* at, std::uint64_t groups, std::uint64_
                                                 std::uint64_t product, std::uint64_t mask) {
   return rightGroups(at, groups, product, mask);
 }
+[[gnu::target("avx2")]] void addAvx2(const std::byte* at, std::uint64_t groups, SumKeys keys,
+                                     WordSum& sum) {
+  addGroups(at, groups, keys, sum);
+}
 #endif
 
 const Loops& loops() {
 #if defined(__x86_64__)
-  static const Loops chosen = __builtin_cpu_supports("avx2") != 0 ? Loops{fillAvx2, rightAvx2}
-                                                                  : Loops{fillPlain, rightPlain};
+  static const Loops chosen = __builtin_cpu_supports("avx2") != 0
+                                  ? Loops{fillAvx2, rightAvx2, addAvx2}
+                                  : Loops{fillPlain, rightPlain, addPlain};
 #else
-  static const Loops chosen{fillPlain, rightPlain};
+  static const Loops chosen{fillPlain, rightPlain, addPlain};
 #endif
   return chosen;
 }
@@ -183,6 +237,22 @@ std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory, std::
     return Mismatch{block, wrong, describe(memory.subspan(aligned), block, offset + aligned)};
   }
   return std::nullopt;
+}
+
+void Pattern::add(WordSum& sum, std::span<const std::byte> memory, std::uint64_t key,
+                  std::uint64_t block, std::uint64_t offset) const {
+  SumKeys keys = keysOf(key, positionOf(*this, block, offset));
+  const std::uint64_t groups = memory.size() / (kGroup * kWordBytes);
+  loops().add(memory.data(), groups, keys, sum);
+  keys.step(groups * kGroup);
+  for (std::uint64_t at = groups * kGroup * kWordBytes; at < memory.size(); at += kWordBytes) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, memory.data() + at, std::min(kWordBytes, memory.size() - at));
+    sum.first += productOf(word, keys.first);
+    sum.second += productOf(word, keys.second);
+    ++sum.words;
+    keys.step(1);
+  }
 }
 
 }  // namespace viaduct::measure

@@ -21,6 +21,14 @@ struct Mismatch {
   std::string text = {};  // a guess about the found bytes
 };
 
+// A keyed sum over words and their positions. It does not depend on the order in which they are
+// added. A process without the words cannot know it before it knows the key.
+struct WordSum {
+  std::uint64_t first = 0, second = 0;
+  std::uint64_t words = 0;
+  friend bool operator==(const WordSum&, const WordSum&) = default;
+};
+
 struct Pattern {
   std::uint64_t seed = 0;
   std::uint64_t block_bytes = 0;
@@ -35,6 +43,9 @@ struct Pattern {
   // The offset of the wrong byte is in `memory`.
   std::optional<Mismatch> verify(std::span<const std::byte> memory, std::uint64_t block,
                                  std::uint64_t offset = 0) const;
+  // Adds the words of a block from `offset` on, whatever they are. Seed and epoch do not matter.
+  void add(WordSum& sum, std::span<const std::byte> memory, std::uint64_t key, std::uint64_t block,
+           std::uint64_t offset = 0) const;
 };
 
 }  // namespace viaduct::measure

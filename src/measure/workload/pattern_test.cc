@@ -95,5 +95,41 @@ TEST_F(PatternTest, SizesNeedNotBeWholeWords) {
   }
 }
 
+// The sum of all blocks, which are added in this order.
+WordSum sumOf(const Pattern& p, std::span<const std::byte> memory, std::uint64_t key,
+              std::initializer_list<std::uint64_t> blocks) {
+  WordSum out;
+  for (const std::uint64_t b : blocks) p.add(out, memory.subspan(b * kBytes, kBytes), key, b);
+  return out;
+}
+
+TEST_F(PatternTest, ASumDependsOnKeyWordsAndPlacesButNotOnTheOrder) {
+  const WordSum sum = sumOf(now, memory, 5, {0, 1, 2});
+  EXPECT_EQ(sum.words, 3 * kBytes / 8);
+  EXPECT_EQ(sumOf(now, memory, 5, {2, 0, 1}), sum);
+  EXPECT_NE(sumOf(now, memory, 6, {0, 1, 2}), sum);
+  EXPECT_NE(sumOf(now, memory, 5, {0, 1, 3}), sum);
+  WordSum parts;
+  for (const std::uint64_t at : {1000U, 0U})
+    now.add(parts, block(0).subspan(at, at == 0 ? 1000 : kBytes - 1000), 5, 0, at);
+  EXPECT_EQ(parts, sumOf(now, memory, 5, {0}));
+  for (const std::uint64_t at : {0U, 7U, 4095U, 9000U}) {
+    memory[at] ^= std::byte{1};
+    EXPECT_NE(sumOf(now, memory, 5, {0, 1, 2}), sum) << at;
+    memory[at] ^= std::byte{1};
+  }
+  std::swap_ranges(block(0).begin(), block(0).end(), block(1).begin());
+  EXPECT_NE(sumOf(now, memory, 5, {0, 1, 2}), sum) << "swapped blocks";
+}
+
+TEST_F(PatternTest, ASumHasTheBytesOfALastPartialWord) {
+  WordSum before, after;
+  now.add(before, std::span(memory).first(13), 5, 0);
+  EXPECT_EQ(before.words, 2U);
+  memory[12] ^= std::byte{1};
+  now.add(after, std::span(memory).first(13), 5, 0);
+  EXPECT_NE(before, after);
+}
+
 }  // namespace
 }  // namespace viaduct::measure

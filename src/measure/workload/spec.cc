@@ -144,6 +144,7 @@ std::vector<Option> optionsOf(const Spec& spec) {
                           {"verify", verifiedName(spec.verify)},
                           {"require", spec.require},
                           {"seed", number(spec.seed)}};
+  if (spec.fresh) out.push_back({"fresh", "true"});
   if (spec.layout.stored()) {
     const StorageChoice& storage = spec.storage;
     const bool files = storage.kind == MemoryKind::kFile;

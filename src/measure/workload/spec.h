@@ -60,6 +60,7 @@ struct Spec {
   std::uint64_t background = 0;  // bytes of each background transfer beside the streams; 0: none
 
   Verified verify = Verified::kSampled;
+  bool fresh = false;  // every block of every transfer has new bytes
   std::string require = {};
   std::vector<LinkRate> link_rates = {};
   std::chrono::nanoseconds interval{0};  // of the rates reported while a row runs; 0: none

@@ -3,28 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <limits>
 
-#include "base/random.h"
 #include "measure/workload/collective.h"
 
 namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // checked bytes of a stream
-constexpr std::uint64_t kSpots = 16;                         // words that a spot check writes
+constexpr std::uint64_t kPlaces = 16;                        // words of a set that change
 
 }  // namespace
 
 StreamContents::StreamContents(const Spec& spec, const Workload& row,
-                               const std::vector<Stream>& streams, const DeviceBytes& bytes)
+                               const std::vector<Stream>& streams, const DeviceBytes& bytes,
+                               std::uint64_t seed)
     : spec_(spec),
       row_(row),
       streams_(streams),
       initiator_order_(blockOrder(row.batch, spec.seed, Role::kInitiator)),
       target_order_(blockOrder(row.batch, spec.seed, Role::kTarget)) {
-  Pattern blocks{.seed = spec.seed, .block_bytes = row.block_bytes};
+  Pattern blocks{.seed = seed, .block_bytes = row.block_bytes};
   for (const Stream& stream : streams) {
     sets_.push_back(setsOf(spec, row, stream, bytes));
     works_.push_back(workOf(row, stream));
@@ -32,7 +33,8 @@ StreamContents::StreamContents(const Spec& spec, const Workload& row,
     blocks.blocks += sets_.back().count * row.batch;
   }
   if (row.kv) kv_.emplace(*row.kv);
-  contents_ = Contents(kv_ ? kv_->pattern(spec.seed) : blocks);
+  pattern_ = kv_ ? kv_->pattern(seed) : blocks;
+  contents_ = Contents(pattern_);
 }
 
 Role StreamContents::source(std::uint32_t stream) const {
@@ -93,13 +95,6 @@ CellList StreamContents::cells(const StreamEnd& end, std::uint64_t epoch, SetRan
   };
 }
 
-CellList StreamContents::only(const Cells& cell) const {
-  return [this, &cell](const CellVisit& visit) {
-    const auto wrong = visit(cell);
-    return wrong ? Wrong(named(cell, *wrong)) : std::nullopt;
-  };
-}
-
 std::string StreamContents::named(const Cells& cell, const WrongCell& wrong) const {
   const auto stream = std::prev(std::ranges::upper_bound(first_, cell.number));
   const std::uint64_t number = cell.number - *stream;
@@ -121,45 +116,77 @@ Result<Wrong> StreamContents::verify(const StreamEnd& end, std::uint64_t epoch,
                           sample && kv_ ? Verified::kSampled : Verified::kFull, end.mirror);
 }
 
-std::vector<Cells> StreamContents::spots(const StreamEnd& end, const SpotCheck& check,
-                                         std::uint64_t epoch) const {
-  base::Random random(spec_.seed ^ check.epoch << 32U ^ check.stream);
-  const std::uint64_t bytes = works_[check.stream].block_bytes;
-  const std::uint64_t words = (bytes + kWordBytes - 1) / kWordBytes;
-  std::vector<Cells> out(std::min(kSpots, row_.batch * words));
-  for (Cells& word : out) {
-    word = block(end, epoch, check.set, static_cast<std::uint32_t>(random.below(row_.batch)));
-    word.offset = random.below(words) * kWordBytes;
-    word.memory = word.memory.subspan(word.offset, std::min(kWordBytes, bytes - word.offset));
-    if (!word.original.empty()) word.original = word.original.subspan(word.offset);
+Status StreamContents::refill(const StreamEnd& end, std::uint64_t seed, std::uint64_t set) const {
+  Pattern other = pattern_;
+  other.seed = seed;
+  return Contents(other).fill(cells(end, 1, {set, 1}), end.mirror);
+}
+
+Result<WordSum> StreamContents::sum(const StreamEnd& end, std::uint64_t key,
+                                    std::uint64_t set) const {
+  const auto how = kv_ && spec_.verify != Verified::kFull ? Verified::kSampled : Verified::kFull;
+  // The mirror of a source holds what was copied to the GPU.
+  return contents_.sum(cells(end, 0, {set, 1}), key, how,
+                       end.role == source(end.stream) ? nullptr : end.mirror);
+}
+
+Result<Wrong> StreamContents::differences(const StreamEnd& end, const SetContents& source) const {
+  Pattern other = pattern_;
+  other.seed = source.seed;
+  // The pattern does not have the changed words, so they are compared first and then replaced.
+  std::vector<std::uint64_t> found;
+  Wrong stale;
+  for (const ChangedWord& word : source.changed) {
+    const std::span<std::byte> at = wordAt(end, source.set, word);
+    std::memcpy(&found.emplace_back(), at.data(), at.size());
+    if (std::memcmp(at.data(), &word.value, at.size()) != 0 && !stale)
+      stale = named(block(end, source.epoch, source.set, word.block),
+                    WrongCell{.offset = word.offset, .text = "stale: an older word is there"});
   }
+  const CellList list = cells(end, source.epoch, {source.set, 1});
+  Contents wanted(other);
+  for (const ChangedWord& word : source.changed) {
+    const std::span<std::byte> at = wordAt(end, source.set, word);
+    other.epoch = source.epoch % kEpochs;
+    other.fill(at, block(end, 0, source.set, word.block).number, word.offset);
+  }
+  auto wrong = wanted.verify(list, Verified::kFull);
+  for (std::size_t i = found.size(); i-- > 0;) {
+    const std::span<std::byte> at = wordAt(end, source.set, source.changed[i]);
+    std::memcpy(at.data(), &found[i], at.size());
+  }
+  if (!wrong || *wrong || !stale) return wrong;
+  return stale;
+}
+
+std::span<std::byte> StreamContents::wordAt(const StreamEnd& end, std::uint64_t set,
+                                            const ChangedWord& word) const {
+  const std::span<std::byte> all = block(end, 0, set, word.block).memory;
+  return all.subspan(word.offset, std::min(kWordBytes, all.size() - word.offset));
+}
+
+std::vector<ChangedWord> StreamContents::places(std::uint32_t stream, base::Random& random,
+                                                std::optional<std::uint64_t> parity) const {
+  if (kv_) return {};
+  const std::uint64_t words = std::max<std::uint64_t>(works_[stream].block_bytes / kWordBytes, 1);
+  const std::uint64_t step = parity ? 2 : 1, first = parity.value_or(0);
+  if (first >= words) return {};
+  std::vector<ChangedWord> out(kPlaces);
+  for (ChangedWord& word : out)
+    word = {
+        .block = static_cast<std::uint32_t>(random.below(row_.batch)),
+        .offset = (first + random.below((words - first + step - 1) / step) * step) * kWordBytes};
   return out;
 }
 
-Status StreamContents::freshen(const StreamEnd& end, const SpotCheck& check) const {
-  return restore(end, check, check.epoch);
-}
-
-Status StreamContents::restore(const StreamEnd& end, const SpotCheck& check,
-                               std::uint64_t epoch) const {
-  for (const Cells& word : spots(end, check, epoch))
-    VIADUCT_CHECK(contents_.fill(only(word), end.mirror));
-  return Ok{};
-}
-
-Status StreamContents::spoil(const StreamEnd& end, const SpotCheck& check) const {
-  for (const Cells& word : spots(end, check, 0))
-    VIADUCT_CHECK(Contents::clear(only(word), end.mirror));
-  return Ok{};
-}
-
-Result<Wrong> StreamContents::verify(const StreamEnd& end, const SpotCheck& check,
-                                     std::uint64_t epoch) const {
-  for (const Cells& word : spots(end, check, epoch)) {
-    VIADUCT_TRY(Wrong wrong, contents_.verify(only(word), Verified::kFull, end.mirror));
-    if (wrong) return wrong;
+Status StreamContents::change(const StreamEnd& end, std::uint64_t set,
+                              std::span<const ChangedWord> words) const {
+  for (const ChangedWord& word : words) {
+    const std::span<std::byte> at = wordAt(end, set, word);
+    std::memcpy(at.data(), &word.value, at.size());
+    if (end.mirror != nullptr) VIADUCT_CHECK(end.mirror->push(at));
   }
-  return Wrong();
+  return Ok{};
 }
 
 }  // namespace viaduct::measure

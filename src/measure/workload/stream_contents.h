@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/random.h"
 #include "measure/workload/contents.h"
 #include "measure/workload/kv_cells.h"
 #include "measure/workload/spec.h"
@@ -29,52 +30,61 @@ struct SetRange {
   std::uint64_t count = 0;
 };
 
-// One transfer with fresh words at a few random places. The epoch seeds the places.
-struct SpotCheck {
+// A word of a set that changes from one transfer to the next.
+struct ChangedWord {
+  std::uint32_t block = 0;
+  std::uint64_t offset = 0;  // in the block
+  std::uint64_t value = 0;
+};
+
+// The contents of a set at its source: words of the pattern with this seed, and the changed ones.
+struct SetContents {
   std::uint32_t stream = 0;
-  std::uint64_t set = 0;
-  std::uint64_t epoch = 0;  // this check's own epoch
+  std::uint64_t set = 0, seed = 0, epoch = 0;
+  std::vector<ChangedWord> changed = {};
 };
 
 class StreamContents {
  public:
+  // `seed`: of the contents that this process writes. No other process knows it.
   StreamContents(const Spec& spec, const Workload& row, const std::vector<Stream>& streams,
-                 const DeviceBytes& bytes);
+                 const DeviceBytes& bytes, std::uint64_t seed);
 
   // Returns the end from which a stream's bytes come.
   Role source(std::uint32_t stream) const;
   const Sets& sets(std::uint32_t stream) const { return sets_[stream]; }
 
-  bool has(const SpotCheck& check) const {
-    return check.stream < sets_.size() && check.set < sets_[check.stream].count;
-  }
   SetRange all(std::uint32_t stream) const { return {.count = sets_[stream].count}; }
   std::uint64_t fewestSets() const;
   // Writes to each page of all sets in host memory.
   void touch(const StreamEnd& end) const;
   // This and the other calls fail only if the memory is a GPU's, and its driver fails.
   Status fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
+  // As fill() for one set, with words of another seed.
+  Status refill(const StreamEnd& end, std::uint64_t seed, std::uint64_t set) const;
   // Checks the blocks of these sets, or a sample of them unless Spec::verify is kFull. Of a KV row,
   // the sample has words of each page.
   Result<Wrong> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
-  // The words that verify() has checked; 0 unless the row is a KV row.
-  std::uint64_t checkedWords() const { return kv_ ? contents_.checkedWords() : 0; }
+  // Sums up the contents of a set. Of a KV row, words of each page are enough unless Spec::verify
+  // is kFull.
+  Result<WordSum> sum(const StreamEnd& end, std::uint64_t key, std::uint64_t set) const;
+  // Describes the first bytes of a set that differ from those at the source.
+  Result<Wrong> differences(const StreamEnd& end, const SetContents& source) const;
 
-  // Write the check's words: of its own epoch, of `epoch`, or zeros, which belong to no epoch.
-  Status freshen(const StreamEnd& end, const SpotCheck& check) const;
-  Status restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
-  Status spoil(const StreamEnd& end, const SpotCheck& check) const;
-  // Checks that all of the check's words are of `epoch`.
-  Result<Wrong> verify(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
+  // Returns the bytes of a set's word that changes, at this end.
+  std::span<std::byte> wordAt(const StreamEnd& end, std::uint64_t set,
+                              const ChangedWord& word) const;
+  // Draws places of words. Both ends of a ping-pong change words, so `parity` keeps them apart: 0
+  // or 1, or nothing for all words. Returns nothing if the blocks are too small, or of a KV row.
+  std::vector<ChangedWord> places(std::uint32_t stream, base::Random& random,
+                                  std::optional<std::uint64_t> parity = {}) const;
+  // Writes these words. Only these bytes of a GPU's memory change.
+  Status change(const StreamEnd& end, std::uint64_t set, std::span<const ChangedWord> words) const;
 
  private:
   // Lists the cells of these sets. A sample of blocks has at most 64 MiB.
   CellList cells(const StreamEnd& end, std::uint64_t epoch, SetRange sets,
                  bool sample = false) const;
-  // Returns each word of a spot check.
-  std::vector<Cells> spots(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
-  // Lists one cell, so that no other bytes of a GPU's memory change. The list refers to the cell.
-  CellList only(const Cells& cell) const;
   // Describes a wrong block, or a part of it.
   std::string named(const Cells& cell, const WrongCell& wrong) const;
   Cells block(const StreamEnd& end, std::uint64_t epoch, std::uint64_t set, std::uint32_t k) const;
@@ -87,6 +97,7 @@ class StreamContents {
   std::vector<std::uint64_t> first_;  // the number of each stream's first block
   std::vector<std::uint32_t> initiator_order_, target_order_;
   std::optional<KvCells> kv_;  // in the place of blocks
+  Pattern pattern_;
   Contents contents_{{}};
 };
 

@@ -1,0 +1,71 @@
+// The words of a stream that change before each of its transfers, so that no two transfers of a set
+// carry equal bytes. Threads: the lane's within a run, else the engine's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "measure/proof/lane.h"
+#include "measure/workload/stream_contents.h"
+
+namespace viaduct::measure {
+
+class ChangingWords final : public LaneMarks {
+ public:
+  enum class Way : std::uint8_t {
+    kWrite,   // a word of the source gets a new value
+    kRead,    // a word of the destination is spoilt, and the transfer has to overwrite it
+    kBounce,  // as kWrite, and the echo has to bring the word back
+    kEcho,    // as kWrite, at the answering end of a ping-pong
+  };
+  struct Facts {
+    const StreamContents& contents;
+    StreamEnd end;
+    Way way = Way::kWrite;
+    std::uint64_t depth = 1;  // transfers in flight
+    std::uint64_t dice = 0;   // a secret number
+    bool whole = false;       // every block changes, and not only a word
+    bool by_transfer = true;  // false: nothing changes within a run
+  };
+  explicit ChangingWords(const Facts& facts);
+
+  bool posting(std::uint64_t number, std::uint64_t set) override;
+  void ended(std::uint64_t number) override;
+
+  // Gives all words of a set new values, between two runs.
+  Status change(std::uint64_t set);
+  // The changing words of a set, with their present values.
+  std::vector<ChangedWord> words(std::uint64_t set) const;
+  // The seed of a set whose blocks change as a whole; 0: it has not changed yet.
+  std::uint64_t seedOf(std::uint64_t set) const { return seeds_.empty() ? 0 : seeds_[set]; }
+
+  // Starts the counts.
+  void mark() { checked_ = missed_ = 0; }
+  // The transfers that were checked by kRead and kBounce, and how many brought nothing.
+  std::uint64_t checked() const { return checked_; }
+  std::uint64_t missed() const { return missed_; }
+  // The first error of a change within a run: a GPU's driver failed.
+  const Status& failure() const { return failure_; }
+
+ private:
+  struct Expected {
+    std::byte* at = nullptr;
+    std::uint64_t value = 0;
+  };
+
+  const Facts facts_;
+  const std::uint64_t stride_;
+  base::Random random_;
+  std::vector<ChangedWord> places_;
+  std::vector<std::byte*> first_;   // the words of set 0
+  std::size_t width_ = 0;           // bytes of a word
+  std::uint64_t next_ = 0;          // in places_
+  std::vector<Expected> expected_;  // of the transfers in flight
+  std::vector<std::uint64_t> seeds_;
+  std::uint64_t checked_ = 0, missed_ = 0;
+  Status failure_ = Ok{};
+};
+
+}  // namespace viaduct::measure
