@@ -52,6 +52,7 @@ RunOutcome measureMatrix(const measure::matrix::MatrixRequest& request, BenchPro
                                          cell.processes == 1 ? "one process" : "two processes"));
       },
       stopOnSignals());
+  measure::nameRun(out.rows);
   line.clear();
   return out;
 }

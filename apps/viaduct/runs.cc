@@ -59,6 +59,7 @@ measure::RunOutcome Runs::run(const measure::RunRequest& request,
                               const measure::Progress& progress) {
   measure::RunOutcome outcome =
       request.place ? runAsMember(request, progress, stop_) : runLocally(request, progress, stop_);
+  measure::nameRun(outcome.rows);
   line_.clear();
   rows_before_ += request.spec.rows.size() - std::exchange(left_out_, 0);
   return outcome;

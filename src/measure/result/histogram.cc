@@ -1,10 +1,13 @@
 #include "measure/result/histogram.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/fields.h"
+#include "base/text.h"
 
 namespace viaduct::measure {
 namespace {
@@ -73,6 +76,39 @@ void Histogram::decode(base::Reader& from) {
     buckets_[bucket] += count;
     count_ += count;
   }
+}
+
+Distribution Histogram::distribution() const {
+  Distribution out{.min = min(), .max = max_, .sum = sum_};
+  for (std::size_t i = 0, next = 0; i < kBuckets; ++i) {
+    if (buckets_[i] == 0) continue;
+    const std::string gap = i == next ? "" : fmt::format("{}x", i - next);
+    out.buckets += fmt::format("{}{}{}", out.buckets.empty() ? "" : " ", gap, buckets_[i]);
+    next = i + 1;
+  }
+  return out;
+}
+
+std::optional<Histogram> Histogram::of(const Distribution& distribution) {
+  Histogram out;
+  std::size_t next = 0;
+  for (std::string_view word : base::wordsOf(distribution.buckets)) {
+    if (const auto x = word.find('x'); x != std::string_view::npos) {
+      const auto gap = base::numberIn<std::size_t>(word.substr(0, x));
+      if (!gap || *gap >= kBuckets) return std::nullopt;
+      next += *gap;
+      word.remove_prefix(x + 1);
+    }
+    const auto count = base::numberIn<std::uint64_t>(word);
+    if (!count || *count == 0 || next >= kBuckets) return std::nullopt;
+    out.buckets_[next++] = *count;
+    out.count_ += *count;
+  }
+  if (out.count_ == 0) return out;
+  out.min_ = distribution.min;
+  out.max_ = distribution.max;
+  out.sum_ = distribution.sum;
+  return out;
 }
 
 }  // namespace viaduct::measure

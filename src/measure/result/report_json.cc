@@ -42,6 +42,8 @@ void describe(auto& json, base::Is<RunMember> auto& member) {
   json.need("rank", member.rank);
   json.keep("name", member.name);
   json.keep("role", member.role);
+  json.may("version", member.build.version);
+  json.may("commit", member.build.commit);
   json.need("host", member.host);
 }
 

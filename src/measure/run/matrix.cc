@@ -206,6 +206,7 @@ RunOutcome measureMatrix(const MatrixRequest& request,
                          const base::StopFlag& stop) {
   const std::vector<Cell> cells = cellsOf(request);
   RunOutcome out{.members = membersOfMatrix()};
+  out.members.front().build = request.run.build;
   for (std::size_t i = 0; i < cells.size() && !stop.load(); ++i) {
     started(i);
     std::vector<Row> rows = measureCell(request, cells[i], stop);
