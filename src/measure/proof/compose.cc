@@ -382,7 +382,10 @@ class Composer {
     row_.proof = std::move(judgement.proof);
     row_.ceiling = std::move(judgement.ceiling);
     row_.ceiling_unknown = std::move(judgement.ceiling_unknown);
-    if (row_.counts) row_.counts->devices = std::move(judgement.devices);
+    if (row_.counts) {
+      row_.counts->devices = std::move(judgement.devices);
+      row_.counts->payload = std::move(judgement.counted);
+    }
     row_.copied_by = proof::copiedBy(row_.path);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);

@@ -280,6 +280,7 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   out.causes = found;
   out.path = std::move(proof.path);
   out.devices = account.devices();
+  out.counted = std::move(proof.counted);
   out.proof = std::move(proof.text);
   return out;
 }

@@ -52,6 +52,7 @@ struct Judgement {
   std::string remark = {};  // other facts that explain the figures
   std::vector<causes::Cause> causes = {};
   std::vector<DeviceCounts> devices = {};
+  std::vector<CountedPayload> counted = {};
   std::string conclusion = {};  // the limit, the distance from the ceiling, and causes or a hint
 };
 

@@ -67,6 +67,14 @@ struct DeviceCounts {
   friend bool operator==(const DeviceCounts&, const DeviceCounts&) = default;
 };
 
+// What devices of one host counted in one direction, beside the payload that had to pass them.
+struct CountedPayload {
+  std::string host = {}, devices = {};  // "eth0+eth1"
+  bool sent = true;                     // or received
+  double counted = 0, others = 0, payload = 0;
+  friend bool operator==(const CountedPayload&, const CountedPayload&) = default;
+};
+
 struct RowCounts {
   std::uint32_t streams = 1;
   bool echo = false;         // each timed transfer moved in both directions
@@ -77,6 +85,7 @@ struct RowCounts {
   // Nanoseconds of each transfer.
   std::optional<Distribution> latency_ns = {}, prep_ns = {}, post_ns = {}, tx_ns = {};
   std::vector<DeviceCounts> devices = {};
+  std::vector<CountedPayload> payload = {};
   friend bool operator==(const RowCounts&, const RowCounts&) = default;
 };
 

@@ -27,6 +27,8 @@ class Histogram {
   // Exchange the filled buckets between processes.
   void encode(base::Writer& to) const;
   void decode(base::Reader& from);
+  // True if minimum, maximum and sum can be those of the counted values.
+  bool fits() const;
   // The same as text. Nothing: the text is malformed.
   Distribution distribution() const;
   static std::optional<Histogram> of(const Distribution& distribution);

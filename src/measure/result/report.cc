@@ -52,9 +52,12 @@ std::vector<Option> optionsOf(const Settings& agent) {
   return out;
 }
 
+bool isOurs(const Report& report) {
+  return !report.version.empty() && report.version[0] >= '0' && report.version[0] <= '9';
+}
+
 std::string toolOf(const Report& report) {
-  const bool ours = !report.version.empty() && report.version[0] >= '0' && report.version[0] <= '9';
-  return (ours ? "viaduct " : "") + report.version;
+  return (isOurs(report) ? "viaduct " : "") + report.version;
 }
 
 void nameRun(std::vector<Row>& rows) {

@@ -66,6 +66,8 @@ struct Report {
   friend bool operator==(const Report&, const Report&) = default;
 };
 
+// True if viaduct made the report. Other tools report no counts.
+bool isOurs(const Report& report);
 // "viaduct 0.1.0", "ib_write_bw"
 std::string toolOf(const Report& report);
 

@@ -72,6 +72,15 @@ void describe(auto& json, base::Is<DeviceCounts> auto& device) {
   json.may("received_by_others", device.received_by_others);
 }
 
+void describe(auto& json, base::Is<CountedPayload> auto& one) {
+  json.need("host", one.host);
+  json.need("devices", one.devices);
+  json.need("sent", one.sent);
+  json.need("counted", one.counted);
+  json.may("others", one.others);
+  json.need("payload", one.payload);
+}
+
 void describe(auto& json, base::Is<RowCounts> auto& counts) {
   json.need("streams", counts.streams);
   json.may("echo", counts.echo);
@@ -84,6 +93,7 @@ void describe(auto& json, base::Is<RowCounts> auto& counts) {
   json.may("post_ns", counts.post_ns);
   json.may("tx_ns", counts.tx_ns);
   json.may("devices", counts.devices);
+  json.may("payload", counts.payload);
 }
 
 void describe(auto& json, base::Is<MeanP99> auto& m) {
