@@ -30,7 +30,7 @@ struct Case {
 };
 
 double percentOf(const Case& c) {
-  return c.limits.binding ? measure::percentOf(c.facts.gb_per_s, c.limits.binding->gb_per_s) : 0;
+  return c.limits.binding ? percentOfCeiling(c.facts.gb_per_s, c.limits.binding->gb_per_s) : 0;
 }
 
 // The rate of copies is measured once, at the start; a shared host may copy faster later. A row

@@ -19,13 +19,13 @@ namespace {
 
 using Contradictions = std::vector<Contradiction>;
 
-bool isNear(double a, double b, double tolerance = 1e-9) {
+bool areNear(double a, double b, double tolerance = 1e-9) {
   return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
 }
 
 // Files have all digits of a number. Another compiler may round the last one differently.
 bool isSame(const Json& a, const Json& b) {
-  if (a.is_number() && b.is_number()) return isNear(a.get<double>(), b.get<double>());
+  if (a.is_number() && b.is_number()) return areNear(a.get<double>(), b.get<double>());
   return a == b;
 }
 
@@ -48,7 +48,7 @@ void eachDifference(const Json& a, const Json& b, const std::string& path, const
   }
 }
 
-std::string shown(const Json& value) {
+std::string valueText(const Json& value) {
   if (value.is_null()) return "missing";
   if (value.is_array()) return fmt::format("a list of {}", value.size());
   if (value.is_object()) return "there";
@@ -82,7 +82,7 @@ Found partsAddUp(const Row& row) {
     const auto slack = static_cast<double>(repeat.parts.size());
     if (std::abs(bytes - static_cast<double>(repeat.whole.bytes)) > slack)
       return fmt::format("{:.0f} and {} bytes", bytes, repeat.whole.bytes);
-    if (!isNear(seconds, repeat.whole.seconds, 1e-6))
+    if (!areNear(seconds, repeat.whole.seconds, 1e-6))
       return fmt::format("{:.9g} and {:.9g} seconds", seconds, repeat.whole.seconds);
   }
   return std::nullopt;
@@ -178,7 +178,7 @@ Found latencyIsPostAndTx(const Row& row) {
   if (!row.latency_us || !row.post_us || !row.tx_us || row.rate || row.counts->echo)
     return std::nullopt;
   const double both = row.post_us->mean + row.tx_us->mean;
-  return unless(isNear(both, row.latency_us->mean, 0.02),
+  return unless(areNear(both, row.latency_us->mean, 0.02),
                 fmt::format("{:.6g} and {:.6g} us", both, row.latency_us->mean));
 }
 
@@ -426,8 +426,8 @@ void checkFigures(const Row& row, const std::string& where, Contradictions& out)
     rule.compute(again);
     eachDifference(has, JsonWriter::of(again), where,
                    [&](const std::string& field, const Json& here, const Json& there) {
-                     out.push_back({field, fmt::format("{}, but {} follows: {}", shown(here),
-                                                       shown(there), rule.follows)});
+                     out.push_back({field, fmt::format("{}, but {} follows: {}", valueText(here),
+                                                       valueText(there), rule.follows)});
                    });
   }
 }
@@ -508,7 +508,7 @@ void checkSharesOfBulk(const std::vector<Row>& rows, Contradictions& out) {
   eachDifference(JsonWriter::of(rows), JsonWriter::of(again), "rows",
                  [&](const std::string& field, const Json& here, const Json& there) {
                    out.push_back({field, fmt::format("{}, but {} follows from the bulk row",
-                                                     shown(here), shown(there))});
+                                                     valueText(here), valueText(there))});
                  });
 }
 

@@ -214,7 +214,7 @@ void checks(Row& row) {
 
 void ceiling(Row& row) {
   if (row.ceiling)
-    row.ceiling->percent = percentOf(row.gb_per_s.value_or(0), row.ceiling->gb_per_s);
+    row.ceiling->percent = percentOfCeiling(row.gb_per_s.value_or(0), row.ceiling->gb_per_s);
 }
 
 constexpr std::array kRules{
@@ -346,6 +346,6 @@ double coresBusy(double cpu, double row, double counted) {
   return counted > 0 && row >= kMostly * counted ? cpu / counted : 0;
 }
 
-double percentOf(double gb_per_s, double ceiling) { return gb_per_s / ceiling * 100; }
+double percentOfCeiling(double gb_per_s, double ceiling) { return gb_per_s / ceiling * 100; }
 
 }  // namespace viaduct::measure

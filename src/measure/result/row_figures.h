@@ -49,6 +49,6 @@ std::optional<Machines> machinesOf(const RowCounts& counts);
 // milliseconds.
 double coresBusy(double cpu, double row, double counted);
 
-double percentOf(double gb_per_s, double ceiling);
+double percentOfCeiling(double gb_per_s, double ceiling);
 
 }  // namespace viaduct::measure
