@@ -196,15 +196,14 @@ class Composer {
                      .checks = share.checks,
                      .missed = share.missed,
                      .wrong = !share.mismatch.empty(),
-                     .ops = share.ops,
+                     .ops = workload_.kv ? share.ops : 0,
                      .words = share.words,
                      .cpu_s = share.cpu.used,
                      .counted_s = share.cpu.over,
                      .machine_cpu_s = share.cpu.machine,
                      .processors = share.cpu.processors,
                      .clock_s = share.clock.seconds + share.clock.ahead,
-                     .second_clock_s = share.clock.seconds,
-                     .clock_step_s = std::abs(share.clock.largest)};
+                     .second_clock_s = share.clock.seconds};
     for (const StreamShare& s : share.streams) {
       out.timed += s.iterations;
       out.timed_bytes += s.bytes;
@@ -342,6 +341,7 @@ class Composer {
   // Returns the latency of a pair's slowest thread. All threads make equal transfers.
   std::optional<Latency> latencyOfPair(const Pair& pair) const {
     std::optional<Latency> found;
+    if (!row_.counts->latency_ns) return found;
     for (const RowShare& share : shares_)
       for (const StreamShare& s : share.streams) {
         if (s.stream >= streams_.size() || streams_[s.stream].reverse) continue;

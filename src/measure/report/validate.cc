@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "measure/proof/account.h"
 #include "measure/proof/clock_watch.h"
 #include "measure/proof/prove.h"
@@ -190,6 +191,21 @@ Found quantilesAscend(const Latency& l) {
   return unless(std::ranges::is_sorted(values), "a higher quantile is lower");
 }
 
+// Each pair has one stream, so the row's latencies are those of all pairs together.
+Found latenciesTogether(const Row& row) {
+  double sum = 0, bytes = 0, min = row.latency_us->max, max = 0;
+  for (const PairResult& pair : row.pairs) {
+    sum += pair.latency_us->mean * bytesIn(pair.repeats);
+    bytes += bytesIn(pair.repeats);
+    min = std::min(min, pair.latency_us->min.value_or(0));
+    max = std::max(max, pair.latency_us->max);
+  }
+  if (!areNear(sum / bytes, row.latency_us->mean, 0.02))
+    return fmt::format("means of {:.6g} and {:.6g} us", sum / bytes, row.latency_us->mean);
+  return unless(min == row.latency_us->min && max == row.latency_us->max,
+                fmt::format("{:.6g}..{:.6g} us in all pairs", min, max));
+}
+
 // A pair has the latencies of its slowest thread.
 Found latenciesOfPairs(const Row& row) {
   for (const PairResult& pair : row.pairs) {
@@ -204,7 +220,13 @@ Found latenciesOfPairs(const Row& row) {
     if (row.latency_us && pair.latency_us->min < row.latency_us->min)
       return "a pair is faster than the fastest transfer";
   }
-  return std::nullopt;
+  const bool all = std::ranges::all_of(row.pairs, [](const PairResult& pair) {
+    return pair.latency_us && bytesIn(pair.repeats) > 0;
+  });
+  // The pairs of a matrix file have transfers of several sizes.
+  if (!all || !row.latency_us || row.counts->streams != row.pairs.size() || !isUniform(row))
+    return std::nullopt;
+  return latenciesTogether(row);
 }
 
 Found clocksAgree(const Row& row) {
@@ -212,8 +234,36 @@ Found clocksAgree(const Row& row) {
   for (const MemberCounts& member : row.counts->members) {
     const proof::ClockDrift drift{.seconds = member.second_clock_s,
                                   .ahead = member.clock_s - member.second_clock_s};
-    if (drift.isImpossible() || member.clock_step_s > member.second_clock_s)
+    if (drift.isImpossible())
       return fmt::format("{:.6g} and {:.6g} s", member.clock_s, member.second_clock_s);
+  }
+  return std::nullopt;
+}
+
+Found streamsOfPairs(const Row& row) {
+  const std::size_t streams = row.pairs.size() * row.threads * (row.bidirectional ? 2 : 1);
+  for (const PairResult& pair : row.pairs)
+    if (std::ranges::count_if(row.pairs,
+                              [&](const PairResult& other) {
+                                return other.initiator == pair.initiator &&
+                                       other.target == pair.target;
+                              }) > 1 &&
+        row.counts->members.size() > 2)
+      return fmt::format("ranks {} and {} are two pairs", pair.initiator, pair.target);
+  return unless(row.pairs.empty() || streams == row.counts->streams,
+                fmt::format("{} and {}", streams, row.counts->streams));
+}
+
+Found hostsAgree(const Row& row) {
+  const auto& members = row.counts->members;
+  for (const MemberCounts& member : members) {
+    if (member.host >= members.size() || members[member.host].processors != member.processors)
+      return fmt::format("{} processors of the host of rank {}", member.processors, member.host);
+    constexpr double kSlack = 1.25, kShort = 0.05;
+    const double most = member.processors * (kSlack * member.counted_s + kShort);
+    if (member.processors != 0 && member.machine_cpu_s > most)
+      return fmt::format("{:.4g} s of {} processors in {:.4g} s", member.machine_cpu_s,
+                         member.processors, member.counted_s);
   }
   return std::nullopt;
 }
@@ -310,9 +360,11 @@ Found proofIsCounted(const Row& row) {
 Found countersFitProof(const Row& row) {
   for (const CountedPayload& one : row.counts->payload)
     for (const DeviceCounts& device : row.counts->devices) {
+      if (device.host != one.host || device.device != one.devices) continue;
       const auto bytes =
           static_cast<double>((one.sent ? device.sent : device.received).value_or(0));
-      if (device.host == one.host && device.device == one.devices && bytes > one.counted)
+      const double others = one.sent ? device.sent_by_others : device.received_by_others;
+      if (bytes > one.counted || others > one.others)
         return fmt::format("{:.0f} and {:.0f} bytes of {}", bytes, one.counted, one.devices);
     }
   return std::nullopt;
@@ -334,14 +386,23 @@ Found memoryIsSilent(const Row& row) {
   return std::nullopt;
 }
 
-Found openLoop(const Row& row) {
+Found replayAddsUp(const Row& row) {
   const auto* const kv = row.as<KvWorkload>();
   if (kv == nullptr || !kv->replay) return std::nullopt;
   const KvReplayed& replay = *kv->replay;
   if (replay.hit_ids > replay.hash_ids || replay.hit_tokens > replay.tokens)
     return "more hits than ids or tokens";
-  return unless(replay.requests == row.iterations,
-                fmt::format("{} and {}", replay.requests, row.iterations));
+  if (replay.requests != row.iterations)
+    return fmt::format("{} and {}", replay.requests, row.iterations);
+  for (const auto& values : {replay.ttft_ns, replay.of_ttft_millionths}) {
+    if (!values) continue;
+    const auto read = Histogram::of(*values);
+    if (!read || !read->fits() || read->count() != replay.requests)
+      return "a distribution is wrong";
+  }
+  const double mean = totalsOf(row).timed / static_cast<double>(replay.requests);
+  return unless(row.interrupted || std::abs(static_cast<double>(row.block_size) - mean) <= 1,
+                fmt::format("requests of {} and {:.0f} bytes", row.block_size, mean));
 }
 
 Found descriptors(const Row& row) {
@@ -393,12 +454,17 @@ constexpr std::array kRowChecks{
              "min, max and sum fit the buckets, as in prep_ns, post_ns and tx_ns", endsOfTimes},
     RowCheck{"latency_us.mean", "closed loop: post_us.mean + tx_us.mean (2 %)", latencyIsPostAndTx},
     RowCheck{"pairs[].latency_us",
-             "quantiles ascend and lie within latency_us; one stream: equal to it",
+             "quantiles ascend and lie within latency_us; one stream each: the same mean (2 %), "
+             "min and max together",
              latenciesOfPairs},
     RowCheck{"counts.members[].clock_s", "as second_clock_s, unless the row is invalid",
              clocksAgree},
     RowCheck{"counts.members[].counted_s", "as long as the row, and no longer than its clocks",
              timesOfMembers},
+    RowCheck{"counts.streams", "pairs x threads, twice if bidirectional; no pair is listed twice",
+             streamsOfPairs},
+    RowCheck{"counts.members[].machine_cpu_s",
+             "no more than its processors had; members of one host have the same", hostsAgree},
     RowCheck{"cores_busy", "with cores_others no more than the processors", coresExist},
     RowCheck{"verdict", "ok if all of path[] is proven, unproven if not", verdictFitsPath},
     RowCheck{"why", "there if, and only if, the verdict is not ok", verdictHasReason},
@@ -409,10 +475,14 @@ constexpr std::array kRowChecks{
     RowCheck{"path[].by_kernel", "no more than ops", kernelsCopyOps},
     RowCheck{"proof", "has the bytes of counts.payload[], which are enough if the path is proven",
              proofIsCounted},
-    RowCheck{"counts.devices[]", "no device counted more than its proof says", countersFitProof},
+    RowCheck{"counts.devices[]", "no device counted more than counts.payload[] says",
+             countersFitProof},
     RowCheck{"path[].proven", "memory: no device counted half of the bytes; `proof` has the bytes",
              memoryIsSilent},
-    RowCheck{"replay", "requests are iterations; no more hits than ids and tokens", openLoop},
+    RowCheck{"replay",
+             "requests are iterations, block_size is their mean; no more hits than ids and tokens; "
+             "the distributions fit",
+             replayAddsUp},
     RowCheck{"kv", "trial is below trials; runs are no more than descriptors", descriptors},
     RowCheck{"operation.moved_bytes", "x iterations / streams are the timed bytes",
              operationAddsUp},
@@ -477,6 +547,17 @@ void checkOptions(const Row& row, const std::vector<Option>& settings, const std
       out.push_back({fmt::format("settings.{}", one.option),
                      fmt::format("{}, but {} has {}", *asked, where, one.value(row))});
   }
+}
+
+// A replay has the rate of its trace.
+void checkAskedRate(const Row& row, const std::vector<Option>& settings, const std::string& where,
+                    Contradictions& out) {
+  const std::string* const rate = valueOf(settings, "rate");
+  if (!row.counts || !row.rate || row.rate->arrivals == "trace" || rate == nullptr) return;
+  const double asked = base::numberIn<double>(*rate).value_or(0) * row.counts->streams;
+  if (!areNear(asked, row.rate->asked_per_s))
+    out.push_back({where + ".rate.asked_per_s", fmt::format("{}, but {} follows from settings.rate",
+                                                            row.rate->asked_per_s, asked)});
 }
 
 void checkEnvironment(const Environment& environment, Contradictions& out) {
@@ -568,6 +649,7 @@ constexpr std::array kReportRules{
     std::pair{"settings",
               "num_threads, pipeline_depth, num_initiator_dev, num_target_dev, "
               "bidirectional, latency, verify and background are those of each row"},
+    std::pair{"rate.asked_per_s", "settings.rate x counts.streams, unless a trace has the times"},
     std::pair{"environment.fingerprint", "follows from the hosts of the members"},
     std::pair{"environment.members[]", "by rank, as many as counts.members[]"},
     std::pair{"kv.of_bulk", "block_size x batch_size / p50, as a part of the bulk row's"},
@@ -585,6 +667,7 @@ std::vector<Contradiction> contradictionsIn(const Report& report) {
     const std::string where = fmt::format("rows[{}]", i);
     checkRow(report.rows[i], where, out);
     checkOptions(report.rows[i], report.settings, where, out);
+    checkAskedRate(report.rows[i], report.settings, where, out);
     checkMembers(report.rows[i], report.environment, where, out);
   }
   checkRun(report.rows, out);

@@ -55,7 +55,6 @@ struct MemberCounts {
   double machine_cpu_s = 0;                // of its whole host in that time
   std::uint32_t processors = 0;            // of its host; 0: unknown
   double clock_s = 0, second_clock_s = 0;  // the same time by two clocks
-  double clock_step_s = 0;                 // the largest single step between them
   friend bool operator==(const MemberCounts&, const MemberCounts&) = default;
 };
 

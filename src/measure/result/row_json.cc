@@ -60,7 +60,6 @@ void describe(auto& json, base::Is<MemberCounts> auto& member) {
   json.may("processors", member.processors);
   json.may("clock_s", member.clock_s);
   json.may("second_clock_s", member.second_clock_s);
-  json.may("clock_step_s", member.clock_step_s);
 }
 
 void describe(auto& json, base::Is<DeviceCounts> auto& device) {
