@@ -23,8 +23,7 @@
 namespace viaduct::testing {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
+using Document = nlohmann::ordered_json;
 
 class ValidateCommand : public ::testing::Test {
  protected:
@@ -38,7 +37,7 @@ class ValidateCommand : public ::testing::Test {
     return folder_ + name;
   }
   // Measures with these words, and returns the result file.
-  std::string measured(Words words) const {
+  std::string measured(std::vector<std::string> words) const {
     const std::string file = folder_ + words[0] + std::to_string(words.size()) + ".json";
     words.insert(words.end(), {"--json", file});
     Program run(words);
@@ -48,15 +47,16 @@ class ValidateCommand : public ::testing::Test {
   std::string folder_;
 };
 
-std::string contentOf(const std::string& file) {
+std::string textIn(const std::string& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-using Numbers = std::vector<std::pair<Json::json_pointer, std::string>>;  // and the field's name
+using Numbers =
+    std::vector<std::pair<Document::json_pointer, std::string>>;  // and the field's name
 
 // Lists all numbers of a result.
-void addNumbers(const Json& json, const Json::json_pointer& at, const std::string& name,
+void addNumbers(const Document& json, const Document::json_pointer& at, const std::string& name,
                 Numbers& out) {
   if (json.is_number()) out.emplace_back(at, name);
   if (json.is_array())
@@ -66,13 +66,13 @@ void addNumbers(const Json& json, const Json::json_pointer& at, const std::strin
       addNumbers(value, at / key, name.empty() ? key : name + "." + key, out);
 }
 
-std::optional<Json> multiplied(const Json& number, double by) {
+std::optional<Document> multiplied(const Document& number, double by) {
   if (number.is_number_float())
     return number.get<double>() == 0 ? std::nullopt
-                                     : std::optional<Json>(number.get<double>() * by);
+                                     : std::optional<Document>(number.get<double>() * by);
   const auto before = number.get<std::uint64_t>();
   const auto after = static_cast<std::uint64_t>(static_cast<double>(before) * by);
-  return after == before ? std::nullopt : std::optional<Json>(after);
+  return after == before ? std::nullopt : std::optional<Document>(after);
 }
 
 bool isCaught(const std::string& text) {
@@ -82,19 +82,47 @@ bool isCaught(const std::string& text) {
 
 // Fields on which no other field depends.
 const std::map<std::string, const char*> kAlone{
-    {"x", "placeholder"},
+    {"environment.members[].host.interfaces[].mbit_per_s", "of an interface that is down"},
+    {"rows[].counts.devices[].received", "a proof over loopback takes the sent bytes"},
+    {"rows[].counts.devices[].received_by_others", "as long as it is no more than in the proof"},
+    {"rows[].counts.devices[].sent", "of memory rows: below half of the payload"},
+    {"rows[].counts.devices[].sent_by_others", "as long as it is no more than in the proof"},
+    {"rows[].counts.members[].machine_cpu_s", "of a member that does not speak for its host"},
+    {"rows[].counts.members[].processors", "of a host with one member"},
+    {"rows[].counts.payload[].others", "as long as the rest proves the path"},
+    {"rows[].intervals[].end_s", "of an interval without bytes"},
+    {"rows[].intervals[].start_s", "of an interval without bytes"},
+    {"rows[].kv.descriptors", "follows from the model's layout, which no field has"},
+    {"rows[].kv.destination_block", "an option that nothing repeats"},
+    {"rows[].kv.destination_tp", "an option that nothing repeats"},
+    {"rows[].kv.pool_bytes", "an option that nothing repeats"},
+    {"rows[].kv.source_block", "an option that nothing repeats"},
+    {"rows[].kv.source_tp", "an option that nothing repeats"},
+    {"rows[].kv.table_sets", "an option that nothing repeats"},
+    {"rows[].kv.tokens", "an option that nothing repeats"},
+    {"rows[].kv.trials", "an option that nothing repeats"},
+    {"rows[].pairs[].latency_us.max", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].latency_us.mean", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].latency_us.min", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].latency_us.p50", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].latency_us.p90", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].latency_us.p95", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].latency_us.p99", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].latency_us.p99_9", "of several pairs: one histogram has all transfers"},
+    {"rows[].pairs[].target", "another rank is as good"},
+    {"rows[].path[].ops", "rails may divide ops"},
 };
 
 // Edits each number of the file once, and returns how many edits were caught. Names the fields
 // of the others.
 std::size_t caughtEdits(const std::string& file, double by, std::size_t& all,
                         std::set<std::string>& missed) {
-  Json json = Json::parse(contentOf(file));
+  Document json = Document::parse(textIn(file));
   Numbers numbers;
-  addNumbers(json, Json::json_pointer(), "", numbers);
+  addNumbers(json, Document::json_pointer(), "", numbers);
   std::size_t caught = 0;
   for (const auto& [at, name] : numbers) {
-    const Json before = json[at];
+    const Document before = json[at];
     const auto after = multiplied(before, by);
     if (!after || kAlone.contains(name)) continue;
     json[at] = *after;
@@ -127,7 +155,7 @@ TEST_F(ValidateCommand, EveryEditThatContradictsAnotherFieldIsNamed) {
   std::size_t all = 0, caught = 0;
   std::set<std::string> missed;
   for (const std::string& file : files) {
-    const auto report = measure::reportFromJson(contentOf(file), file);
+    const auto report = measure::reportFromJson(textIn(file), file);
     ASSERT_TRUE(report) << report.error().text();
     for (const measure::Contradiction& one : contradictionsIn(*report))
       ADD_FAILURE() << file << ": " << one.field << ": " << one.text;
@@ -136,7 +164,7 @@ TEST_F(ValidateCommand, EveryEditThatContradictsAnotherFieldIsNamed) {
   EXPECT_GE(all, 300U);
   std::string names;
   for (const std::string& name : missed) names += name + "\n";
-  EXPECT_GE(static_cast<double>(caught), 0.97 * static_cast<double>(all))
+  EXPECT_GE(static_cast<double>(caught), 0.98 * static_cast<double>(all))
       << caught << " of " << all << " edits were caught; not those of:\n"
       << names;
 }
@@ -163,7 +191,7 @@ TEST_F(ValidateCommand, BadInputIsNamed) {
 TEST_F(ValidateCommand, TheDocumentationHasEachRule) {
   Program rules({"validate", "--rules"});
   ASSERT_EQ(rules.finish(), 0) << rules.err();
-  EXPECT_TRUE(has(contentOf(std::string(kSourceDir) + "/docs/validate.md"), rules.out()))
+  EXPECT_TRUE(has(textIn(std::string(kSourceDir) + "/docs/validate.md"), rules.out()))
       << "viaduct validate --rules prints the table of docs/validate.md";
 }
 
