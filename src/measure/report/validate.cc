@@ -89,13 +89,15 @@ Found partsAddUp(const Row& row) {
   return std::nullopt;
 }
 
+// Totals that differ make a row invalid.
 Found ratedIsTimed(const Row& row) {
+  if (!isGood(row.verdict)) return std::nullopt;
   const Totals totals = totalsOf(row);
   return sameBytes(totals.rated, totals.timed);
 }
 
 Found pathIsAll(const Row& row) {
-  if (row.path.empty()) return std::nullopt;
+  if (row.path.empty() || !isGood(row.verdict)) return std::nullopt;
   std::uint32_t counted = 3;  // all bytes pass all stages, so one stage counts
   for (const ProvenShare& share : row.path)
     if (share.stage != 0) counted = std::min(counted, share.stage);
@@ -255,6 +257,7 @@ Found streamsOfPairs(const Row& row) {
 }
 
 Found hostsAgree(const Row& row) {
+  if (!isGood(row.verdict)) return std::nullopt;
   const auto& members = row.counts->members;
   for (const MemberCounts& member : members) {
     if (member.host >= members.size() || members[member.host].processors != member.processors)
@@ -270,6 +273,7 @@ Found hostsAgree(const Row& row) {
 
 // The counts of CPU time and the clocks are read at the ends of the same rounds.
 Found timesOfMembers(const Row& row) {
+  if (!isGood(row.verdict)) return std::nullopt;
   constexpr double kSlack = 0.9, kShort = 0.05;
   for (const MemberCounts& member : row.counts->members) {
     if (member.counted_s != 0 && member.counted_s < kSlack * row.seconds - kShort)
@@ -438,10 +442,14 @@ struct RowCheck {
 constexpr std::array kRowChecks{
     RowCheck{"counts.repeats[]", "the parts have the bytes and seconds of their repeat",
              partsAddUp},
-    RowCheck{"counts.repeats[].bytes", "the rate and the timed transfers have the same bytes (1 %)",
-             ratedIsTimed},
-    RowCheck{"path[].bytes", "the path and the counted transfers have the same bytes (1 %)",
-             pathIsAll},
+    RowCheck{
+        "counts.repeats[].bytes",
+        "the rate and the timed transfers have the same bytes (1 %), unless the row is invalid",
+        ratedIsTimed},
+    RowCheck{
+        "path[].bytes",
+        "the path and the counted transfers have the same bytes (1 %), unless the row is invalid",
+        pathIsAll},
     RowCheck{"pairs[].repeats[]", "the pairs have the bytes of the repeats", pairsAddUp},
     RowCheck{"devices[].repeats[]", "the devices have the bytes of the repeats", devicesAddUp},
     RowCheck{"counts.members[].bytes", "transfers x block_size x batch_size, timed and in all",
