@@ -91,6 +91,7 @@ constexpr std::array kKnownFormats{
     KnownFormat{"viaduct-compare/", "viaduct compare"},
     KnownFormat{"viaduct-explain/", "viaduct bench --explain"},
     KnownFormat{"viaduct-doctor/", "viaduct doctor"},
+    KnownFormat{"viaduct-validate/", "viaduct validate --json"},
     KnownFormat{"viaduct-pipeline/", "viaduct pipeline", true},
     KnownFormat{"viaduct-swap/", "viaduct swap", true},
     KnownFormat{"viaduct-gpu-matrix/", "viaduct matrix", true},
