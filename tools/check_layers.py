@@ -54,7 +54,7 @@ MAY_USE = {
     "measure/p2p": NET
     | {"host", "meet", "meet/groups", "measure/result", "measure/workload", "measure/proof",
        "measure/run"},
-    "measure/report": {"base", "measure/result", "measure/run"},
+    "measure/report": {"base", "measure/result", "measure/proof", "measure/run"},
     "diag/explain": {"base"},
     "diag": NET | {"causes", "host", "s3", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},

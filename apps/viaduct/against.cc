@@ -13,6 +13,7 @@
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/runs.h"
+#include "viaduct/test_output.h"
 
 namespace viaduct::app {
 namespace {
@@ -77,9 +78,9 @@ measure::CompareOptions howToCompare(const AgainstOptions& options) {
           .least_effect = options.least_effect};
 }
 
-// Compares the runs, prints the result and writes the file.
+// Compares the runs, prints the result and writes the files.
 Result<measure::Comparison> tell(const AgainstPlan& plan, const AgainstOptions& options,
-                                 const BothInTurns& turns, ResultsFile& file) {
+                                 const BothInTurns& turns, ResultsFile& file, TestOutput& tests) {
   const measure::CompareOptions how = howToCompare(options);
   VIADUCT_TRY(measure::Comparison found, measure::compare(turns.a(), turns.b(), how));
   const measure::ComparedFiles names{sideOf(plan.a_name, turns.a()),
@@ -89,6 +90,7 @@ Result<measure::Comparison> tell(const AgainstPlan& plan, const AgainstOptions& 
                        ? json
                        : measure::compareText(found, names, how, base::terminalWidth()));
   std::fflush(stdout);
+  VIADUCT_CHECK(tests.tell(testsOf(found), plan.a.output == OutputForm::kJson ? stderr : stdout));
   VIADUCT_CHECK(file.write(json));
   return found;
 }
@@ -100,11 +102,13 @@ int runAgainst(AgainstPlan plan, const AgainstOptions& options, const base::Stop
   if (!file) return fail(file.error().text(), kExitUsage);
   if (auto seen = seeGpus(plan.a, stop); !seen) return fail(seen.error().text(), kExitFailed);
   plan.b.matrix = plan.a.matrix;
+  auto tests = TestOutput::open("viaduct bench --against", options.junit);
+  if (!tests) return fail(tests.error().text(), kExitUsage);
   const BothInTurns turns(plan, options.rounds, stop);
   if (!turns.speaks()) return turns.verdict();
   if (turns.end() != RunEnd::kComplete && (turns.a().empty() || turns.b().empty()))
     return turns.verdict();
-  const auto found = tell(plan, options, turns, *file);
+  const auto found = tell(plan, options, turns, *file, *tests);
   const int code = turns.verdict();
   if (!found) return fail(found.error().text(), kExitFailed);
   return code == kExitOk ? endOf(*found, howToCompare(options)) : code;

@@ -61,8 +61,9 @@ Status sameRows(const measure::Spec& a, const measure::Spec& b) {
 }
 
 std::string nameOf(const RunOptions& options) {
-  constexpr std::array<std::string_view, 7> kLeftOut{
-      "against", "rounds", "fail_if_slower", "least_effect", "json", "output", "config_file"};
+  constexpr std::array<std::string_view, 8> kLeftOut{"against",      "rounds",     "fail_if_slower",
+                                                     "least_effect", "json",       "junit",
+                                                     "output",       "config_file"};
   GivenFlags given = options.given;
   for (const std::string_view name : kLeftOut)
     if (const auto at = given.find(name); at != given.end()) given.erase(at);

@@ -22,7 +22,7 @@ constexpr std::array kCommonFlags{
     Common{"meet secret rank etcd_endpoints etcd_user etcd_password etcd_ca etcd_cert etcd_key "
            "benchmark_group meet_timeout runtime_type asio_address asio_port",
            "the workers of both sides meet at one place"},
-    Common{"output json config_file help against rounds fail_if_slower least_effect",
+    Common{"output json config_file help against rounds fail_if_slower least_effect junit",
            "it applies to the whole comparison"},
 };
 constexpr auto kAgents = "it applies to the whole run: set it in the environment";

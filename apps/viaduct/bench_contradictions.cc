@@ -91,7 +91,7 @@ void addNeed(const RunOptions& o, const char* flag, const char* needed, std::vec
 
 void addContradictions(const RunOptions& o, std::vector<Error>& found) {
   addRivals(o, kShared, found);
-  for (const char* flag : {"rounds", "fail_if_slower", "least_effect"})
+  for (const char* flag : {"rounds", "fail_if_slower", "least_effect", "junit"})
     addNeed(o, flag, "against", found);
   if (o.has("against") && (o.out.form == OutputForm::kCsv || o.out.form == OutputForm::kNixlbench))
     found.push_back(

@@ -57,10 +57,26 @@ Command viaductCommand() {
            "repeated flag.",
        .flags = kProgramFlags,
        .run = runViaduct,
-       .nested = {benchCommand(), kvCommand(), patternCommand(), pipelineCommand(), swapCommand(),
-                  matrixCommand(), p2pCommand(), suiteCommand(), compareCommand(), reportCommand(),
-                  doctorCommand(), envCommand(), execCommand(), meetCommand(), topCommand(),
-                  settingsCommand(), completionCommand(), help, version}});
+       .nested = {benchCommand(),
+                  kvCommand(),
+                  patternCommand(),
+                  pipelineCommand(),
+                  swapCommand(),
+                  matrixCommand(),
+                  p2pCommand(),
+                  suiteCommand(),
+                  compareCommand(),
+                  reportCommand(),
+                  validateCommand(),
+                  doctorCommand(),
+                  envCommand(),
+                  execCommand(),
+                  meetCommand(),
+                  topCommand(),
+                  settingsCommand(),
+                  completionCommand(),
+                  help,
+                  version}});
 }
 
 }  // namespace viaduct::app

@@ -5,10 +5,12 @@
 
 #include "base/text_table.h"
 #include "measure/report/compare_output.h"
+#include "measure/report/validate.h"
 #include "measure/result/result_files.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/remarks.h"
+#include "viaduct/test_output.h"
 
 namespace viaduct::app {
 namespace {
@@ -18,6 +20,7 @@ struct CompareCommand {
   std::vector<std::string> before = {}, after = {};  // several files for each side
   measure::CompareOptions options = {};
   bool json = false;
+  std::string junit = {};
 };
 
 using measure::Report;
@@ -26,6 +29,7 @@ Result<std::vector<Report>> readSide(const std::vector<std::string>& files) {
   std::vector<Report> out;
   for (const std::string& file : files) {
     VIADUCT_TRY(auto reports, measure::readReports(file));
+    VIADUCT_CHECK(measure::checkResult(reports, measure::nameOfFile(file)));
     for (Report& report : reports) out.push_back(std::move(report));
   }
   return out;
@@ -61,11 +65,13 @@ Result<int> readAndCompare(const CompareCommand& command) {
   VIADUCT_TRY(const auto a, readSide(files_a));
   VIADUCT_TRY(const auto b, readSide(files_b));
   VIADUCT_TRY(const auto found, measure::compare(a, b, command.options));
+  VIADUCT_TRY(TestOutput tests, TestOutput::open("viaduct compare", command.junit));
   const measure::ComparedFiles names{describe(files_a, a), describe(files_b, b)};
   fmt::print("{}", command.json ? measure::compareJson(found, names)
                                 : measure::compareText(found, names, command.options,
                                                        base::terminalWidth()));
   std::fflush(stdout);
+  VIADUCT_CHECK(tests.tell(testsOf(found), command.json ? stderr : stdout));
   return endOf(found, command.options);
 }
 
@@ -96,6 +102,8 @@ constexpr std::array kCompareFlags{
     CompareFlag{"across_time", "", "", "allow runs that did not take turns",
                 set<intoYesNo, &CompareCommand::options, &measure::CompareOptions::across_time>},
     CompareFlag{"json", "", "", "print JSON", set<intoYesNo, &CompareCommand::json>},
+    CompareFlag{"junit", "FILE", "", "also write each row as a test of a JUnit file",
+                set<intoFile, &CompareCommand::junit>},
 };
 constexpr auto kCompareAbout =
     "Compare two results: how much faster is B than A?\n\n"

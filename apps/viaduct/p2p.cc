@@ -29,6 +29,7 @@
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/run_flags.h"
+#include "viaduct/version.h"
 #include "viaduct/workload.h"
 
 namespace viaduct::app {
@@ -99,7 +100,7 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
   say(guarded(settings));
   say(fmt::format("waiting for: {}{}", counterpartOf(options),
                   settings.secret.empty() ? "" : " --secret WORD"));
-  p2p::serveP2p(*agent, settings, gpuOf(options), say, stop);
+  p2p::serveP2p(*agent, settings, gpuOf(options), say, stop, thisBuild());
   return kExitOk;
 }
 
@@ -161,6 +162,7 @@ class Run {
     p2p::P2pInitiator initiator(agent, settings_, *peer, stop_);
     VIADUCT_TRY(const measure::RunMember target, initiator.greet(until, say, remark));
     report_.environment.members = {initiator.self(), target};
+    report_.environment.members.front().build = thisBuild();
     printHead(where, target);
     auto done = measure(initiator);
     initiator.leave();
@@ -247,6 +249,7 @@ int runInitiator(const P2pOptions& options, const Settings& settings, const base
   if (!options.csv)
     for (const std::string& line : report.conclusion) say(line);
   if (!done) report.end = stop.load() ? "interrupted" : done.error().text();
+  measure::nameRun(report.rows);
   if (!report.rows.empty())
     if (const auto written = file->write(report); !written)
       return fail(written.error().text(), kExitFailed);

@@ -8,6 +8,7 @@
 #include "base/file_error.h"
 #include "base/replaced_file.h"
 #include "measure/report/page.h"
+#include "measure/report/validate.h"
 #include "measure/result/result_files.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
@@ -40,9 +41,11 @@ Result<AllFiles> readAll(const std::vector<std::string>& files) {
     const std::string name = measure::nameOfFile(files[i]);
     if (measure::isSuiteJson(text)) {
       VIADUCT_TRY(measure::Suite suite, measure::suiteFromJson(text, name));
+      VIADUCT_CHECK(measure::checkResult(suite, name));
       out.suites.push_back({names[i], std::move(suite)});
     } else {
       VIADUCT_TRY(reports[i], measure::reportsFrom(text, name));
+      VIADUCT_CHECK(measure::checkResult(reports[i], name));
     }
   }
   out.sources = measure::sourcesOf(files, std::move(reports));

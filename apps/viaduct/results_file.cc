@@ -4,10 +4,10 @@
 
 namespace viaduct::app {
 
-Result<ResultsFile> ResultsFile::open(const std::string& name) {
+Result<ResultsFile> ResultsFile::open(const std::string& name, const char* flag) {
   ResultsFile out;
   if (name.empty()) return out;
-  auto file = base::ReplacedFile::open("--json", name);
+  auto file = base::ReplacedFile::open(flag, name);
   if (!file) {
     Error error = std::move(file).error();
     error.remedy = "name a writable file in an existing folder";

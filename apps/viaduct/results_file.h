@@ -1,4 +1,4 @@
-// The file that --json names. Threads: the main one.
+// The file that --json or --junit names. Threads: the main one.
 #pragma once
 
 #include <viaduct/result.h>
@@ -15,7 +15,7 @@ class ResultsFile {
  public:
   // Checks before the run that the file can be written, so that no measurement is wasted. An empty
   // name means no file.
-  static Result<ResultsFile> open(const std::string& name);
+  static Result<ResultsFile> open(const std::string& name, const char* flag = "--json");
   Status write(const measure::Report& report) { return write(toJson(report)); }
   Status write(const std::string& text);
 

@@ -18,6 +18,7 @@
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/ranks.h"
+#include "viaduct/version.h"
 
 namespace viaduct::app {
 namespace {
@@ -269,6 +270,7 @@ PlanOrProblems planAsRead(const RunOptions& o, const Settings& environment, RowM
   if (auto set = take(withVariables(settings, storage->settings), out.problems))
     settings = *std::move(set);
   plan.run.settings = agentsOf(o, std::move(settings), plan.run.spec);
+  plan.run.build = thisBuild();
   plan.run.usual_backends = o.backends.empty();
   meetAt(*std::move(place), o, plan.run);
   if (auto fits = measure::memorySuffices(plan.run.spec, alone); !fits)

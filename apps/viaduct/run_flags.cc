@@ -112,6 +112,8 @@ constexpr std::array kRunFlags{
             set<intoPercent, &Run::against, &AgainstOptions::slower>},
     RunFlag{"least_effect", "N%", "1%", "smallest effect to call faster or slower",
             set<intoPercent, &Run::against, &AgainstOptions::least_effect>},
+    RunFlag{"junit", "FILE", "", "also write each compared row as a test of a JUnit file",
+            set<intoFile, &Run::against, &AgainstOptions::junit>},
 
     RunFlag{"interval", "SECONDS", "", "print the rate of each interval of a row, as it runs",
             set<intoInterval, &Run::spec, &Spec::interval>},
@@ -153,7 +155,7 @@ void addMeeting(FlagSheet& sheet, Run& options) {
 }
 void addComparison(FlagSheet& sheet, Run& options) {
   sheet.add("Comparison", runFlags(), options,
-            {"against", "rounds", "fail_if_slower", "least_effect"});
+            {"against", "rounds", "fail_if_slower", "least_effect", "junit"});
 }
 void addOutput(FlagSheet& sheet, Run& options, std::span<const RunFlag> form,
                std::initializer_list<std::string_view> names) {

@@ -46,6 +46,7 @@ struct AgainstOptions {
   std::uint32_t rounds = 5;
   std::optional<double> slower = {};  // 0.05: fail if B is more than 5 % slower
   double least_effect = measure::kLeastEffect;
+  std::string junit = {};  // the file of its tests
 };
 
 struct OutputOptions {

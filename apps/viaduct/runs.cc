@@ -76,6 +76,7 @@ measure::Progress Runs::onLine() {
 
 measure::RunOutcome Runs::run(const BenchPlan& plan, const measure::Progress& progress) {
   measure::RunOutcome outcome = measured(plan, progress, stop_);
+  measure::nameRun(outcome.rows);
   line_.clear();
   steps_before_ += stepsOf(plan) - std::exchange(left_out_, 0);
   return outcome;

@@ -21,6 +21,7 @@
 #include "viaduct/runs.h"
 #include "viaduct/suite_plan.h"
 #include "viaduct/suite_tests.h"
+#include "viaduct/test_output.h"
 
 namespace viaduct::app {
 namespace {
@@ -84,10 +85,12 @@ Status sameWishes(const measure::Agreed& agreed, const Suite& wanted, Suite& sui
 
 class SuiteCommand {
  public:
-  SuiteCommand(const SuiteOptions& options, SuitePlan plan, SuiteFile file, Suite suite)
+  SuiteCommand(const SuiteOptions& options, SuitePlan plan, SuiteFile file, TestOutput tests,
+               Suite suite)
       : options_(options),
         plan_(std::move(plan)),
         file_(std::move(file)),
+        tests_(std::move(tests)),
         suite_(std::move(suite)),
         kept_(suite_.rounds_done),
         stop_(stopOnSignals()) {}
@@ -176,11 +179,13 @@ class SuiteCommand {
     return kExitOk;
   }
 
-  int tell(const TurnsEnd& end, bool believed) const {
+  int tell(const TurnsEnd& end, bool believed) {
     if (speaks_ && suite_.rounds_done > 0) {
       fmt::print("{}",
                  options_.asJson() ? toJson(suite_) : suiteText(suite_, base::terminalWidth()));
       std::fflush(stdout);
+      const auto told = tests_.tell(testsOf(suite_), options_.asJson() ? stderr : stdout);
+      if (!told) return fail(told.error().text(), kExitFailed);
     }
     return verdictOf(end, believed);
   }
@@ -188,6 +193,7 @@ class SuiteCommand {
   const SuiteOptions& options_;
   const SuitePlan plan_;
   const SuiteFile file_;
+  TestOutput tests_;
   Suite suite_;
   std::uint32_t kept_;  // number of rounds in the file
   const base::StopFlag& stop_;
@@ -208,7 +214,11 @@ int runSuite(const SuiteOptions& asked, const Settings& settings, std::vector<Er
   auto suite = goOn(*file, planned.plan.suite);
   if (!suite) return fail(suite.error().text(), kExitUsage);
   if (const auto why = nothingToCompare(suite->tests)) return fail(*why, kExitUsage);
-  return SuiteCommand(options, std::move(planned.plan), *std::move(file), *std::move(suite)).run();
+  auto tests = TestOutput::open("viaduct suite", options.against.junit);
+  if (!tests) return fail(tests.error().text(), kExitUsage);
+  return SuiteCommand(options, std::move(planned.plan), *std::move(file), *std::move(tests),
+                      *std::move(suite))
+      .run();
 }
 
 }  // namespace viaduct::app

@@ -74,6 +74,8 @@ constexpr std::array kSuiteFlags{
     SuiteFlag{"json", "FILE", "",
               "save each round in this file; the same command continues from it",
               set<intoFile, &S::out, &OutputOptions::json>},
+    SuiteFlag{"junit", "FILE", "", "also write each test at each size as a test of a JUnit file",
+              set<intoFile, &S::against, &AgainstOptions::junit>},
     SuiteFlag{"fresh", "", "false", "ignore the rounds in the file and start again",
               set<intoYesNo, &S::fresh>},
 };

@@ -8,6 +8,10 @@
 
 namespace viaduct::app {
 
+measure::Build thisBuild() {
+  return {.version = VIADUCT_VERSION, .commit = std::string(gitCommit())};
+}
+
 std::string versionText() {
   std::string out = fmt::format("viaduct {}", VIADUCT_VERSION);
   if (!gitCommit().empty()) out += fmt::format(" (git {})", gitCommit());

@@ -66,6 +66,7 @@ TEST(AgainstInput, InvalidInputIsNamedAndNothingIsMeasured) {
   const std::pair<Words, const char*> flags[] = {
       {{"--rounds", "5"}, "--rounds: invalid: the flag needs --against"},
       {{"--least-effect", "5%"}, "--least_effect: invalid: the flag needs --against"},
+      {{"--junit", "tests.xml"}, "--junit: invalid: the flag needs --against"},
       {{"--against", "--batch 4", "--rounds", "3"}, "\"3\" is not a whole number from 4"},
       {{"--against", "--batch 4", "--fail-if-slower", "5"}, "\"5\" is not a percentage"},
       {{"--against", "--batch 4", "--output", "csv"}, "--against and --output"},
@@ -92,8 +93,10 @@ class BenchAgainst : public ::testing::Test {
 };
 
 TEST_F(BenchAgainst, BothSidesAreNamedAndEveryRowIsCompared) {
+  const std::string junit = file_ + ".xml";
   Program run({"bench", "--backend", "local", "--block-sizes", "4K,64K", "--iterations", "40",
-               "--rounds", "4", "--json", file_, "--against", "--memory malloc --batch 16"});
+               "--rounds", "4", "--json", file_, "--junit", junit, "--against",
+               "--memory malloc --batch 16"});
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_TRUE(has(run.out(), "A: viaduct bench --backend local")) << run.out();
   EXPECT_TRUE(has(run.out(), "B: the same with --memory malloc --batch 16 (4 runs)"));
@@ -108,6 +111,11 @@ TEST_F(BenchAgainst, BothSidesAreNamedAndEveryRowIsCompared) {
     EXPECT_EQ(row.at("interval_95").size(), 2U);  // four runs of a side suffice
   }
   EXPECT_EQ(json.at("only_a"), Json::array());
+  std::ifstream tests(junit);
+  const std::string xml{std::istreambuf_iterator<char>(tests), {}};
+  EXPECT_TRUE(has(xml, "<testsuite name=\"viaduct bench --against\" tests=\"2\" failures=\"0\""))
+      << xml;
+  std::filesystem::remove(junit);
 }
 
 TEST_F(BenchAgainst, SettingsOfTheAgentsMayDiffer) {

@@ -12,6 +12,7 @@
 
 #include "app/program.h"
 #include "measure/result/nixlbench.h"
+#include "measure/result/row_testing.h"
 #include "support/text.h"
 
 namespace viaduct::testing {
@@ -42,19 +43,15 @@ class ReportCommand : public ::testing::Test {
     report.environment.members = {{.host = {.hostname = "node <b>&"}}};
     for (std::uint64_t block = 4096; block <= 1 << 26U; block *= 4)
       for (const char* backend : {"tcp", "local"})
-        report.rows.push_back(
+        report.rows.push_back(measure::withCounts(
             {.backend = backend,
              .block_size = block,
              .initiators = pairs,
              .targets = pairs,
-             .gb_per_s = 3.0 * pairs,
-             .gb_per_s_parts = {2.9 * pairs, 3.0 * pairs, 3.2 * pairs},
-             .latency_us =
-                 measure::Latency{.mean = 9, .p50 = 8, .p90 = 9, .p99 = 20, .p99_9 = 30, .max = 40},
-             .cpu_s_per_gb = 0.3,
              .path = {{backend, "way", "eth0", 1, 1, measure::Proven::kYes}},
              .proof = "a long line of words that says how it was proven, on every device",
-             .ceiling = measure::Ceiling{"link eth0", 12.5 * pairs, 24}});
+             .ceiling = measure::Ceiling{"link eth0", 12.5 * pairs, 24}},
+            {2.9 * pairs, 3.0 * pairs, 3.2 * pairs}));
     report.rows[3].verdict = measure::Verdict::kInvalid;
     report.rows[3].why = "<script>alert(1)</script>";
     return file(name, toJson(report));

@@ -241,8 +241,14 @@ TEST_F(SuiteCommand, SaysHowManyRoundsTheFileHasWhenItCannotBeWritten) {
 }
 
 TEST_F(SuiteCommand, ReportShowsASuiteAndCompareRefusesIt) {
-  Program run(small({"--rounds", "4"}));
+  const std::string junit = folder_ + "tests.xml";
+  Program run(small({"--rounds", "4", "--junit", junit}));
   ASSERT_EQ(run.finish(), 0) << run.err();
+  std::ifstream tests(junit);
+  const std::string xml{std::istreambuf_iterator<char>(tests), {}};
+  EXPECT_TRUE(has(xml, "<testsuite name=\"viaduct suite\" tests=\"4\" failures=\"0\"")) << xml;
+  Program validate({"validate", file_});
+  EXPECT_EQ(validate.finish(), 0) << validate.out();
   Program page({"report", file_, "-o", "-"});
   EXPECT_EQ(page.finish(), 0) << page.err();
   for (const char* part :

@@ -25,8 +25,13 @@ constexpr std::uint64_t kPartOfMemory = 4;
 
 class Target {
  public:
-  Target(Agent& agent, const Settings& settings, std::optional<std::uint32_t> gpu, P2pTold told)
-      : agent_(agent), settings_(settings), gpu_(gpu), told_(std::move(told)) {}
+  Target(Agent& agent, const Settings& settings, std::optional<std::uint32_t> gpu, P2pTold told,
+         Build build)
+      : agent_(agent),
+        settings_(settings),
+        gpu_(gpu),
+        told_(std::move(told)),
+        build_(std::move(build)) {}
 
   void serve(const base::StopFlag& stop) {
     while (!stop.load()) {
@@ -77,8 +82,11 @@ class Target {
 
   Result<std::string> greet() {
     Report about;
-    about.environment.members = {
-        {.rank = 1, .name = agent_.name(), .role = "target", .host = host::facts()}};
+    about.environment.members = {{.rank = 1,
+                                  .name = agent_.name(),
+                                  .role = "target",
+                                  .host = host::facts(),
+                                  .build = build_}};
     return toJson(about);
   }
 
@@ -143,6 +151,7 @@ class Target {
   const Settings& settings_;
   const std::optional<std::uint32_t> gpu_;
   const P2pTold told_;
+  const Build build_;
   std::optional<Peer> guest_;
   std::string guest_name_;
   std::optional<Spec> asked_;  // the requested measurement, before it begins
@@ -152,8 +161,8 @@ class Target {
 }  // namespace
 
 void serveP2p(Agent& agent, const Settings& settings, std::optional<std::uint32_t> gpu,
-              P2pTold told, const base::StopFlag& stop) {
-  Target(agent, settings, gpu, std::move(told)).serve(stop);
+              P2pTold told, const base::StopFlag& stop, Build build) {
+  Target(agent, settings, gpu, std::move(told), std::move(build)).serve(stop);
 }
 
 }  // namespace viaduct::measure::p2p

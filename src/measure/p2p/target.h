@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/stop.h"
+#include "measure/result/report.h"
 
 namespace viaduct::measure::p2p {
 
@@ -19,6 +20,6 @@ using P2pTold = std::function<void(const std::string& line)>;
 // Answers requests until `stop` is set. `settings` are the agent's. `gpu`: the GPU whose memory
 // initiators reach; nothing: host memory.
 void serveP2p(Agent& agent, const Settings& settings, std::optional<std::uint32_t> gpu,
-              P2pTold told, const base::StopFlag& stop);
+              P2pTold told, const base::StopFlag& stop, Build build = {});
 
 }  // namespace viaduct::measure::p2p

@@ -141,6 +141,24 @@ bool Account::onNetwork(const PayloadStream& stream) const {
   return realm == Realm::kRdma || (realm == Realm::kSockets && !loops(stream));
 }
 
+std::vector<DeviceCounts> Account::devices() const {
+  const auto bytesOf = [](const Flow& flow) {
+    return flow.counted ? std::optional(flow.counted->bytes) : std::nullopt;
+  };
+  std::vector<DeviceCounts> out;
+  for (const CounterDomain& domain : domains_)
+    for (const DeviceTraffic& line : domain.lines) {
+      DeviceCounts one{.host = domain.name,
+                       .device = line.device->name,
+                       .sent = bytesOf(line.sent),
+                       .received = bytesOf(line.received),
+                       .sent_by_others = line.sent.others,
+                       .received_by_others = line.received.others};
+      if (one.sent.value_or(0) != 0 || one.received.value_or(0) != 0) out.push_back(std::move(one));
+    }
+  return out;
+}
+
 std::size_t Account::shareOf(const PathShare& told) {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const PathShare& known = shares_[i].told;

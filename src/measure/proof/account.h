@@ -91,6 +91,8 @@ class Account {
   // True for a stream between members whose bytes must pass a device that leads to other hosts.
   bool onNetwork(const PayloadStream& stream) const;
   std::uint64_t payload() const { return payload_; }
+  // Returns what the devices counted. Silent devices are left out.
+  std::vector<DeviceCounts> devices() const;
 
  private:
   void addDomains();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -13,7 +12,6 @@
 #include "measure/proof/judge.h"
 #include "measure/proof/share.h"
 #include "measure/proof/timeline.h"
-#include "measure/result/statistics.h"
 #include "measure/workload/collective.h"
 
 namespace viaduct::measure {
@@ -64,20 +62,22 @@ class Composer {
       seen_.push_back(std::move(one));
     }
     row_.memory = memoryWords();
-    if (spec_.layout.pattern())
-      row_.kind = Operation{.size = operationBytes(spec_.layout, workload_).size};
+    if (spec_.layout.pattern()) {
+      const OperationBytes bytes = operationBytes(spec_.layout, workload_);
+      row_.kind =
+          Operation{.size = bytes.size, .moved_bytes = bytes.moved, .busiest_bytes = bytes.busiest};
+    }
     facts_.failure = failure();
     if (!facts_.failure) {
-      sum();
-      rates();
+      count();
+      repeats();
+      openLoop();
       intervals();
-      if (rounds_.stopped && !isWhole()) row_.interrupted = rounds_.planned;
-      times();
-      cpu();
       pairs();
       if (const auto side = scaledSide(spec_)) devices(*side);
       verified();
-      operation();
+      computeFigures(row_);
+      if (rounds_.stopped && !isWhole()) row_.interrupted = rounds_.planned;
     }
     return judged();
   }
@@ -153,31 +153,65 @@ class Composer {
     return found;
   }
 
-  void sum() {
+  // Gathers what the figures follow from.
+  void count() {
+    RowCounts& counts = row_.counts.emplace();
+    counts.streams = static_cast<std::uint32_t>(streams_.size());
+    counts.echo = spec_.ping_pong;
+    counts.all_checked = rounds_.every_transfer_checked;
+    counts.checking_s = rounds_.checking_s;
     if (spec_.background != 0) row_.background = {.size = spec_.background};
-    for (const RowShare& share : shares_) {
-      latency_.add(share.latency);
-      prep_.add(share.prep);
-      post_.add(share.post);
-      tx_.add(share.tx);
-      row_.transfers += share.transfers;
-      if (auto* const kv = row_.as<KvWorkload>()) {
-        kv->runs += share.ops;
-        kv->checked_words += share.words;
-      }
-      row_.transfers += share.background.transfers;
-      carried_ += static_cast<double>(share.bytes);
-      beside_ += static_cast<double>(share.background.transfers * spec_.background);
-      if (row_.background) {
-        row_.background->gb_per_s += share.background.gb_per_s;
-        row_.background->longest_gap_ms =
-            std::max(row_.background->longest_gap_ms, share.background.longest_gap_s * 1e3);
-      }
-      for (const StreamShare& s : share.streams) {
-        row_.iterations += s.iterations;
-        timed_ += static_cast<double>(s.bytes);
-      }
+    Histogram latency, prep, post, tx;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank) {
+      const RowShare& share = shares_[rank];
+      latency.add(share.latency);
+      prep.add(share.prep);
+      post.add(share.post);
+      tx.add(share.tx);
+      counts.members.push_back(countsOf(rank));
     }
+    const auto keep = [](const Histogram& ns) {
+      return ns.count() == 0 ? std::nullopt : std::optional(ns.distribution());
+    };
+    counts.latency_ns = keep(latency);
+    counts.prep_ns = keep(prep);
+    counts.post_ns = keep(post);
+    counts.tx_ns = keep(tx);
+    if (const TimedBytes alone = wallOf(placed(rounds_.alone, hosts_)); alone.bytes != 0)
+      counts.alone = alone;
+  }
+
+  MemberCounts countsOf(std::uint32_t rank) const {
+    const RowShare& share = shares_[rank];
+    const auto host = std::ranges::find(hosts_, hosts_[rank]);
+    MemberCounts out{.initiator = spec_.layout.isInitiator(rank),
+                     .host = static_cast<std::uint32_t>(host - hosts_.begin()),
+                     .in_process = static_cast<std::uint32_t>(membersWith(rank)),
+                     .transfers = share.transfers,
+                     .bytes = share.bytes,
+                     .background = share.background.transfers,
+                     .background_gb_per_s = share.background.gb_per_s,
+                     .background_gap_s = share.background.longest_gap_s,
+                     .checks = share.checks,
+                     .missed = share.missed,
+                     .wrong = !share.mismatch.empty(),
+                     .ops = workload_.kv ? share.ops : 0,
+                     .words = share.words,
+                     .cpu_s = share.cpu.used,
+                     .counted_s = share.cpu.over,
+                     .machine_cpu_s = share.cpu.machine,
+                     .machine_idle_s = share.cpu.idle,
+                     .processors = share.cpu.processors,
+                     .clock_s = share.clock.seconds + share.clock.ahead,
+                     .second_clock_s = share.clock.seconds};
+    for (const StreamShare& s : share.streams) {
+      out.timed += s.iterations;
+      out.timed_bytes += s.bytes;
+    }
+    return out;
+  }
+
+  void repeats() {
     for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
       std::vector<Placed> round = placed(rounds_.each[i], hosts_);
       // The run ended before the round began.
@@ -185,37 +219,23 @@ class Composer {
       if (repeats_.empty() || i % rounds_.of_a_repeat == 0) repeats_.emplace_back();
       repeats_.back().push_back(std::move(round));
     }
-  }
-
-  // A ping-pong moves every transfer in both directions.
-  double bytes() const { return timed_ * (spec_.ping_pong ? 2 : 1); }
-
-  void rates() {
-    std::vector<double> whole;
     for (const Repeat& repeat : repeats_) {
-      Wall wall;
+      RepeatCounts& out = row_.counts->repeats.emplace_back();
       std::vector<LaneTimes::Part> parts;
       for (const std::vector<Placed>& round : repeat) {
-        wall.add(wallOf(round));
+        out.whole.add(wallOf(round));
         for (const LaneTimes::Part& part : partsOf(round, kWindows)) parts.push_back(part);
       }
-      row_.seconds += wall.seconds;
-      rated_ += static_cast<double>(wall.bytes);
-      whole.push_back(wall.rate());
       for (const LaneTimes::Part& part : merged(parts, kMostParts))
-        row_.gb_per_s_parts.push_back(Wall{part.seconds, part.bytes}.rate());
+        out.parts.push_back({part.bytes, part.seconds});
     }
-    if (row_.seconds <= 0) return;
-    // The median of the parts is steadier for a single stream. For several streams only the time of
-    // all of them gives the true rate.
-    row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
-    if (row_.gb_per_s_parts.size() > 1) row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
-    row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
+  }
+
+  void openLoop() {
     double asked = spec_.rate;
     for (const RowShare& share : shares_) asked = share.asked_per_s.value_or(asked);
-    if (asked > 0)
+    if (asked > 0 && !repeats_.empty())
       row_.rate = OpenLoop{.asked_per_s = asked * static_cast<double>(streams_.size()),
-                           .reached_per_s = *row_.completions_per_s,
                            .arrivals = workload_.trace ? "trace"
                                        : spec_.poisson ? "poisson"
                                                        : "constant"};
@@ -269,36 +289,23 @@ class Composer {
                        row_.latency_us->p50 * 1e-3);
   }
 
-  // The streams of all members move at the same time, so their rates add up.
+  // The streams of all members move at the same time, in intervals of nearly the same length.
   void intervals() {
+    std::vector<double> members;  // that moved bytes in each interval
     for (const RowShare& share : shares_)
-      for (std::size_t i = 0; i < share.intervals.size(); ++i)
-        if (i < row_.intervals.size())
-          row_.intervals[i].gb_per_s += share.intervals[i].gb_per_s;
-        else
-          row_.intervals.push_back(share.intervals[i]);
-  }
-
-  void times() {
-    const auto brief = [](const Histogram& ns) -> std::optional<MeanP99> {
-      if (ns.count() == 0) return std::nullopt;
-      return MeanP99{.mean = ns.mean() * 1e-3, .p99 = ns.quantile(0.99) * 1e-3};
-    };
-    if (latency_.count() != 0) row_.latency_us = latencyOf(latency_);
-    row_.prep_us = brief(prep_);
-    row_.post_us = brief(post_);
-    row_.tx_us = brief(tx_);
-  }
-
-  // Each member reports the CPU of its whole process, so members of one process share it evenly.
-  void cpu() {
-    CpuSeconds used;
-    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
-      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) +=
-          shares_[rank].cpu.used / static_cast<double>(membersWith(rank));
-    row_.cpu_s = used;
-    const double moved = bytes() + beside_;
-    if (moved > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (moved * 1e-9);
+      for (std::size_t i = 0; i < share.intervals.size(); ++i) {
+        const RateInterval& one = share.intervals[i];
+        if (i == row_.intervals.size()) {
+          row_.intervals.push_back(one);
+          members.push_back(one.bytes == 0 ? 0 : 1);
+        } else if (one.bytes != 0) {
+          RateInterval& all = row_.intervals[i];
+          const double more = ++members[i];
+          all.start += (one.start - all.start) / more;
+          all.end += (one.end - all.end) / more;
+          all.bytes += one.bytes;
+        }
+      }
   }
 
   // Returns the number of members in the process of `rank`.
@@ -313,29 +320,28 @@ class Composer {
       PairResult& result = row_.pairs.emplace_back();
       result.initiator = spec_.layout.initiatorRank(pair.initiator);
       result.target = spec_.layout.targetRank(pair.target);
-      result.gb_per_s = rateOf([&](const Stream& stream) { return stream.pair == pair; });
+      result.repeats = repeatsOf([&](const Stream& stream) { return stream.pair == pair; });
       result.latency_us = latencyOfPair(pair);
     }
   }
 
-  // Returns the rate of the streams for which `counts` is true: the median of the repeats.
+  // Returns each repeat of the streams for which `counts` is true.
   template <class Counts>
-  double rateOf(Counts counts) const {
-    std::vector<double> rates;
+  std::vector<TimedBytes> repeatsOf(Counts counts) const {
+    std::vector<TimedBytes> out;
     for (const Repeat& repeat : repeats_) {
-      Wall wall;
+      TimedBytes& wall = out.emplace_back();
       for (const std::vector<Placed>& round : repeat) {
         std::vector<Placed> own;
         for (const Placed& one : round)
           if (one.stream < streams_.size() && counts(streams_[one.stream])) own.push_back(one);
         wall.add(wallOf(own));
       }
-      rates.push_back(wall.rate());
     }
-    return median(rates);
+    return out;
   }
 
-  // Adds the rate of each device of a side, and what they reach together.
+  // Adds each device of a side.
   void devices(const ScaledSide& side) {
     const bool initiates = side.role == Role::kInitiator;
     for (std::uint32_t i = 0; i < side.devices; ++i) {
@@ -346,24 +352,16 @@ class Composer {
       row_.devices.push_back({.side = initiates ? "initiator" : "target",
                               .number = i,
                               .gpu = gpu == gpus.end() ? "" : gpu->name,
-                              .gb_per_s = rateOf([&](const Stream& stream) {
+                              .repeats = repeatsOf([&](const Stream& stream) {
                                 return numberOf(stream.pair, side.role) == i;
                               })});
     }
-    const auto [slowest, fastest] = std::ranges::minmax(row_.devices, {}, &DeviceResult::gb_per_s);
-    if (fastest.gb_per_s <= 0 || !row_.gb_per_s) return;
-    Scaling& out = row_.scaling.emplace();
-    out.devices = side.devices;
-    out.slowest_of_fastest = slowest.gb_per_s / fastest.gb_per_s;
-    const double alone = wallOf(placed(rounds_.alone, hosts_)).rate();
-    if (alone <= 0) return;
-    out.alone_gb_per_s = alone;
-    out.of_linear = *row_.gb_per_s / (alone * side.devices);
   }
 
   // Returns the latency of a pair's slowest thread. All threads make equal transfers.
   std::optional<Latency> latencyOfPair(const Pair& pair) const {
     std::optional<Latency> found;
+    if (!row_.counts->latency_ns) return found;
     for (const RowShare& share : shares_)
       for (const StreamShare& s : share.streams) {
         if (s.stream >= streams_.size() || streams_[s.stream].reverse) continue;
@@ -375,45 +373,16 @@ class Composer {
 
   void verified() {
     row_.verified = facts_.verified = spec_.verify;
-    Checks checks;
-    std::uint64_t missed = 0;
+    std::uint64_t checks = 0, missed = 0;
     for (std::uint32_t rank = 0; rank < shares_.size(); ++rank) {
-      checks.transfers += shares_[rank].checks;
+      checks += shares_[rank].checks;
       missed += shares_[rank].missed;
       if (!shares_[rank].mismatch.empty() && !facts_.mismatch)
         facts_.mismatch = fmt::format("at rank {} {}", rank, shares_[rank].mismatch);
     }
-    if (checks.transfers == 0) return;
-    // If every transfer was checked, none could have been skipped.
-    checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
-    checks.seconds = rounds_.checking_s;
-    row_.checks = checks;
     if (missed != 0)
       facts_.mismatch = fmt::format("{} of {} checked transfers have wrong bytes: {}", missed,
-                                    checks.transfers, facts_.mismatch.value_or(""));
-  }
-
-  // All figures of an operation follow from the rate of the row.
-  void operation() {
-    auto* const operation = row_.as<Operation>();
-    if (operation == nullptr) return;
-    if (spec_.verify != Verified::kOff) operation->wrong = wrongTransfers();
-    if (row_.gb_per_s.value_or(0) <= 0) return;
-    const OperationBytes bytes = operationBytes(spec_.layout, workload_);
-    const double ns = static_cast<double>(bytes.moved) / *row_.gb_per_s;
-    operation->time_us = ns * 1e-3;
-    operation->algbw = static_cast<double>(bytes.size) / ns;
-    operation->busbw = static_cast<double>(bytes.busiest) / ns;
-  }
-
-  // The check after the last round counts no transfers, so each of its members counts as one.
-  std::uint64_t wrongTransfers() const {
-    std::uint64_t missed = 0, members = 0;
-    for (const RowShare& share : shares_) {
-      missed += share.missed;
-      members += share.mismatch.empty() ? 0 : 1;
-    }
-    return std::max(missed, members);
+                                    checks, facts_.mismatch.value_or(""));
   }
 
   // Lets the device counters decide whether the row is true.
@@ -421,10 +390,9 @@ class Composer {
     facts_.gb_per_s = row_.gb_per_s.value_or(0);
     if (row_.rate && row_.rate->asked_per_s > 0)
       facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
-    if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
     if (!facts_.failure) {
-      facts_.totals = {
-          .rated = rated_, .timed = bytes(), .all = carried_ + beside_, .seconds = row_.seconds};
+      facts_.totals = totalsOf(row_);
+      cores();
       clocks();
     }
     facts_.working_set = workingSet(spec_, workload_);
@@ -434,6 +402,10 @@ class Composer {
     row_.proof = std::move(judgement.proof);
     row_.ceiling = std::move(judgement.ceiling);
     row_.ceiling_unknown = std::move(judgement.ceiling_unknown);
+    if (row_.counts) {
+      row_.counts->devices = std::move(judgement.devices);
+      row_.counts->payload = std::move(judgement.counted);
+    }
     row_.copied_by = proof::copiedBy(row_.path);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
@@ -468,27 +440,11 @@ class Composer {
     }
   }
 
-  // `used`: CPU seconds of all members.
-  void cores(double used) {
-    double counted = 0;
-    for (const RowShare& share : shares_) counted = std::max(counted, share.cpu.over);
-    facts_.cores_busy = proof::coresBusy(used, row_.seconds, counted);
-    if (facts_.cores_busy <= 0) return;
-    row_.cores_busy = facts_.cores_busy;
-    std::map<std::string_view, CpuUse> machines;  // for each host: the longest observation
-    for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
-      const CpuUse& seen = shares_[rank].cpu;
-      if (seen.processors == 0) return;
-      CpuUse& machine = machines[hosts_[rank]];
-      if (seen.over > machine.over) machine = seen;
-    }
-    double all = 0;
-    for (const auto& [host, machine] : machines) {
-      all += machine.machine;
-      facts_.cores += machine.processors;
-    }
-    facts_.cores_others = std::max(0.0, all - used) / counted;
-    row_.cores_others = facts_.cores_others;
+  void cores() {
+    facts_.cores_busy = row_.cores_busy.value_or(0);
+    facts_.cores_others = row_.cores_others.value_or(0);
+    if (!row_.cores_busy) return;
+    if (const auto machines = machinesOf(*row_.counts)) facts_.cores = machines->processors;
   }
 
   const Spec& spec_;
@@ -499,11 +455,6 @@ class Composer {
   std::vector<proof::Observation> seen_;
   std::vector<std::string> hosts_;  // by rank; members of one host share a clock
   std::vector<Repeat> repeats_;
-  Histogram latency_, prep_, post_, tx_;
-  double rated_ = 0;    // bytes of all rounds
-  double timed_ = 0;    // bytes of the timed transfers, in one direction
-  double carried_ = 0;  // bytes of all these transfers and of untimed ones, as the paths count
-  double beside_ = 0;   // bytes of background transfers
   proof::RowFacts facts_;
   Row row_;
 };

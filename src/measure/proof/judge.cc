@@ -30,7 +30,7 @@ struct Case {
 };
 
 double percentOf(const Case& c) {
-  return c.limits.binding ? c.facts.gb_per_s / c.limits.binding->gb_per_s * 100 : 0;
+  return c.limits.binding ? percentOfCeiling(c.facts.gb_per_s, c.limits.binding->gb_per_s) : 0;
 }
 
 // The rate of copies is measured once, at the start; a shared host may copy faster later. A row
@@ -117,15 +117,11 @@ std::optional<Sentence> invalid(const Case& c) {
                   c.facts.gb_per_s, percentOf(c), binding->name, binding->gb_per_s, cause)};
 }
 
-bool differ(double a, double b) {
-  constexpr double kTolerance = 0.01;
-  return std::abs(a - b) > kTolerance * std::max(a, b);
-}
-
 std::optional<Sentence> miscounted(const Case& c) {
   const Totals& t = c.facts.totals;
   const auto told = static_cast<double>(c.account.payload());
-  if (t.seconds <= 0 || (!differ(t.rated, t.timed) && !differ(t.all, told))) return std::nullopt;
+  if (t.seconds <= 0 || (!bytesDiffer(t.rated, t.timed) && !bytesDiffer(t.all, told)))
+    return std::nullopt;
   return Sentence{Verdict::kInvalid,
                   fmt::format("the totals disagree: the rate counts {}, the clock timed {}, and "
                               "the paths count {} of {}",
@@ -275,11 +271,6 @@ bool TickedClock::isImpossible() const {
   return ticked > kTolerance * seconds + kLeast;
 }
 
-double coresBusy(double cpu, double row, double counted) {
-  constexpr double kMostly = 0.6;
-  return counted > 0 && row >= kMostly * counted ? cpu / counted : 0;
-}
-
 Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
                 std::span<const LinkRate> link_rates) {
   const Account account(seen);
@@ -299,6 +290,8 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   out.remark = remarkOf(facts);
   out.causes = found;
   out.path = std::move(proof.path);
+  out.devices = account.devices();
+  out.counted = std::move(proof.counted);
   out.proof = std::move(proof.text);
   return out;
 }

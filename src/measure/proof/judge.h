@@ -14,18 +14,11 @@
 #include "measure/proof/clock_watch.h"
 #include "measure/proof/observation.h"
 #include "measure/result/row.h"
+#include "measure/result/row_figures.h"
 #include "measure/workload/hints.h"
 #include "measure/workload/link_rate.h"
 
 namespace viaduct::measure::proof {
-
-// Byte counts of a row from independent sources.
-struct Totals {
-  double rated = 0;    // the rate was computed from these bytes
-  double timed = 0;    // timed transfers x bytes of one
-  double all = 0;      // transfers x bytes of one, with untimed ones; paths must count as much
-  double seconds = 0;  // duration for `rated`; 0: all of these are unknown
-};
 
 // A member's clock beside the time that the kernel counted for each processor, busy or idle. A
 // library in the process can change what clocks say, but hardly what the kernel counts.
@@ -59,11 +52,6 @@ struct RowFacts {
   FlagNames flags = {};                      // that the conclusion may advise
 };
 
-// Returns the number of busy cores: `cpu` seconds of CPU over a row of `row` seconds. The counts
-// span `counted` seconds. Returns 0 if much of that time lies outside of the row, as for a row of
-// milliseconds.
-double coresBusy(double cpu, double row, double counted);
-
 struct Judgement {
   std::vector<ProvenShare> path = {};
   std::string proof = {};
@@ -73,6 +61,8 @@ struct Judgement {
   std::string why = {};     // the reason, unless the verdict is ok
   std::string remark = {};  // other facts that explain the figures
   std::vector<causes::Cause> causes = {};
+  std::vector<DeviceCounts> devices = {};
+  std::vector<CountedPayload> counted = {};
   std::string conclusion = {};  // the limit, the distance from the ceiling, and causes or a hint
 };
 

@@ -390,12 +390,6 @@ TEST(Observations, TravelAsBytes) {
     EXPECT_FALSE(decodeObservation(bytes.substr(0, cut))) << cut;
 }
 
-TEST(CoresBusy, AreUnknownIfMuchOfTheCountedTimeIsOutsideOfTheRow) {
-  EXPECT_DOUBLE_EQ(coresBusy(1.5, 0.99, 1.0), 1.5);
-  EXPECT_EQ(coresBusy(0.0004, 0.00003, 0.001), 0) << "a row of 30 us within a millisecond";
-  EXPECT_EQ(coresBusy(1, 1, 0), 0) << "it was not measured";
-}
-
 TEST(Conclusions, NameNoLimitIfTheRequestedRateWasReached) {
   const auto concluded = [](double kept) {
     const std::vector<Observation> seen{

@@ -15,7 +15,10 @@ double Meter::rateOf(const Mark& from, const Mark& to) {
 }
 
 RateInterval Meter::between(const Mark& from, const Mark& to) {
-  return {.start = secondsOf(from.at), .end = secondsOf(to.at), .gb_per_s = rateOf(from, to)};
+  return {.start = secondsOf(from.at),
+          .end = secondsOf(to.at),
+          .gb_per_s = rateOf(from, to),
+          .bytes = to.bytes - from.bytes};
 }
 
 void Meter::begin(Clock::time_point now, std::uint64_t bytes) {

@@ -23,8 +23,6 @@ constexpr std::uint64_t kWorthARail = std::uint64_t{64} << 10U;
 constexpr double kSilent = 0.02;
 constexpr std::size_t kTextParts = 4;
 
-const char* verbOf(Direction way) { return way == Direction::kSent ? "sent" : "received"; }
-
 // The bytes that the devices of one domain had to carry in one direction.
 struct Need {
   std::size_t domain = 0;
@@ -44,6 +42,7 @@ struct Need {
 
 struct Finding {
   Proven proven = Proven::kUnproven;
+  std::optional<CountedPayload> counted = {};
   std::vector<const DeviceTraffic*> carriers = {};
   std::string text = {};
 };
@@ -70,7 +69,10 @@ class Prover {
 
   Proof prove() {
     for (const PayloadStream& stream : account_.streams()) addNeeds(stream);
-    for (const auto& [need, bytes] : needs_) findings_[need] = check(need, bytes);
+    for (const auto& [need, bytes] : needs_) {
+      const Finding& found = findings_[need] = check(need, bytes);
+      if (found.counted) out_.counted.push_back(*found.counted);
+    }
     for (std::size_t i = 0; i < account_.shares().size(); ++i) judgeShare(i);
     out_.text = textOf();
     findSilent();
@@ -165,8 +167,13 @@ class Prover {
       sum.others += std::max(flow.others, 0.0);
       if (flow.ours() > sum.payload * 0.01) out.carriers.push_back(line);
     }
-    out.text = fmt::format("{} of {} {} {} for {} of payload", namesOf(out, need), domain.name,
-                           verbOf(need.way), amount(sum.all), amount(sum.payload));
+    out.counted = CountedPayload{.host = domain.name,
+                                 .devices = namesOf(out, need),
+                                 .sent = need.way == Direction::kSent,
+                                 .counted = sum.all,
+                                 .others = sum.others,
+                                 .payload = sum.payload};
+    out.text = countedText(*out.counted);
     decide(out, sum, domain.seconds);
     return out;
   }
@@ -185,8 +192,7 @@ class Prover {
   }
 
   static void decide(Finding& out, const Sum& sum, double seconds) {
-    const double want = sum.payload * kMost;
-    if (sum.all - sum.others >= want) {
+    if (isCarried(*out.counted)) {
       out.proven = Proven::kYes;
       if (sum.others > sum.payload * 0.01)
         out.text += fmt::format(" (besides {}/s of other traffic)",
@@ -195,7 +201,7 @@ class Prover {
       out.text += ", and a 32-bit counter has wrapped";
     } else if (!sum.readable) {
       out.text += ", and some counters cannot be read";
-    } else if (sum.all >= want) {
+    } else if (sum.all >= sum.payload * kMost) {
       out.text += fmt::format(", of which {} may be other traffic", amount(sum.others));
     } else {
       out.proven = Proven::kNo;
@@ -243,8 +249,9 @@ class Prover {
         return Proven::kUnproven;
       }
       for (const DeviceTraffic& line : domain.lines) {
-        const double limit = static_cast<double>(share.told.bytes) * kQuiet;
-        if (line.sent.counted && static_cast<double>(line.sent.counted->bytes) < limit) continue;
+        const auto payload = static_cast<double>(share.told.bytes);
+        if (line.sent.counted && isQuiet(static_cast<double>(line.sent.counted->bytes), payload))
+          continue;
         note(fmt::format("{} of {} was too busy to rule out a network path", line.device->name,
                          domain.name));
         return Proven::kUnproven;
@@ -494,6 +501,15 @@ class Prover {
 };
 
 }  // namespace
+
+std::string countedText(const CountedPayload& c) {
+  return fmt::format("{} of {} {} {} for {} of payload", c.devices, c.host,
+                     c.sent ? "sent" : "received", amount(c.counted), amount(c.payload));
+}
+
+bool isCarried(const CountedPayload& c) { return c.counted - c.others >= c.payload * kMost; }
+
+bool isQuiet(double counted, double payload) { return counted < payload * kQuiet; }
 
 Proof prove(const Account& account, std::uint64_t transfer_bytes) {
   return Prover(account, transfer_bytes).prove();

@@ -24,12 +24,21 @@ struct SilentRail {
   friend bool operator==(const SilentRail&, const SilentRail&) = default;
 };
 
+// Returns what the counters say, as in a proof: "eth0 of node-a sent 12.3 GB for 12.2 GB of
+// payload".
+std::string countedText(const CountedPayload& counted);
+// True if the counted bytes prove that the devices carried the payload.
+bool isCarried(const CountedPayload& counted);
+// True if a device that counted so many bytes cannot have carried the payload.
+bool isQuiet(double counted, double payload);
+
 struct Proof {
   std::vector<ProvenShare> path = {};  // one for each share of the account
   std::string text = {};               // one line for people
   Detour detour = Detour::kNone;       // the worst detour of all shares
   std::string where = {};              // the detour as text
   std::vector<SilentRail> silent = {};
+  std::vector<CountedPayload> counted = {};
 };
 
 // `transfer_bytes` is the size of one transfer. It decides whether all rails had to take part.

@@ -16,7 +16,9 @@ auto fields(base::Is<TimeStretch> auto& s) {
 auto fields(base::Is<StreamShare> auto& s) {
   return std::tie(s.stream, s.iterations, s.bytes, s.latency_us);
 }
-auto fields(base::Is<RateInterval> auto& i) { return std::tie(i.start, i.end, i.gb_per_s); }
+auto fields(base::Is<RateInterval> auto& i) {
+  return std::tie(i.start, i.end, i.gb_per_s, i.bytes);
+}
 auto fields(base::Is<RoundShare> auto& s) {
   return std::tie(s.failure, s.left_ns, s.stop_by, s.exchange_s, s.nonce, s.streams, s.more);
 }
@@ -40,18 +42,6 @@ Result<T> decoded(std::string_view text) {
 }
 
 }  // namespace
-
-Latency latencyOf(const Histogram& ns) {
-  const auto us = [&](double q) { return ns.quantile(q) * 1e-3; };
-  return {.mean = ns.mean() * 1e-3,
-          .p50 = us(0.5),
-          .p90 = us(0.9),
-          .p95 = us(0.95),
-          .p99 = us(0.99),
-          .p99_9 = us(0.999),
-          .max = static_cast<double>(ns.max()) * 1e-3,
-          .min = static_cast<double>(ns.min()) * 1e-3};
-}
 
 std::string encode(const Failure& failure) { return base::packed(failure); }
 Result<Failure> decodeFailure(std::string_view text) { return decoded<Failure>(text); }

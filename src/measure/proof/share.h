@@ -14,6 +14,7 @@
 #include "measure/proof/lane.h"
 #include "measure/result/histogram.h"
 #include "measure/result/row.h"
+#include "measure/result/row_figures.h"
 #include "measure/workload/spec.h"
 
 namespace viaduct::measure {
@@ -102,8 +103,6 @@ struct RowShare {
   std::vector<std::uint32_t> gpus = {};      // whose memory the member's devices have
   std::string observation = {};              // of the devices, encoded
 };
-
-Latency latencyOf(const Histogram& nanoseconds);
 
 std::string encode(const Failure& failure);
 Result<Failure> decodeFailure(std::string_view text);

@@ -50,8 +50,8 @@ std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const s
   return out;
 }
 
-Wall wallOf(const std::vector<Placed>& streams) {
-  Wall wall;
+TimedBytes wallOf(const std::vector<Placed>& streams) {
+  TimedBytes wall;
   if (streams.empty()) return wall;
   double last = 0;
   for (const Placed& stream : streams) {
@@ -64,7 +64,7 @@ Wall wallOf(const std::vector<Placed>& streams) {
 
 std::vector<LaneTimes::Part> partsOf(const std::vector<Placed>& streams, std::size_t windows) {
   if (streams.size() == 1) return streams[0].parts;
-  const Wall wall = wallOf(streams);
+  const TimedBytes wall = wallOf(streams);
   if (wall.seconds <= 0) return {};
   const double width = wall.seconds / static_cast<double>(windows);
   std::vector<LaneTimes::Part> parts;

@@ -23,16 +23,8 @@ struct Placed {
 // rank's host. Clocks of several hosts are aligned at the moment when the barrier opened.
 std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts);
 
-struct Wall {
-  double seconds = 0;  // from the first start to the last end
-  std::uint64_t bytes = 0;
-  double rate() const { return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0; }
-  void add(const Wall& next) {
-    seconds += next.seconds;
-    bytes += next.bytes;
-  }
-};
-Wall wallOf(const std::vector<Placed>& streams);
+// From the first start to the last end.
+TimedBytes wallOf(const std::vector<Placed>& streams);
 
 // Returns the bytes of all streams in each of `windows` equal parts of that time. A single stream
 // keeps its own parts.

@@ -17,7 +17,7 @@ RoundShare share(std::uint64_t left, std::uint32_t stream, std::uint64_t start,
 std::vector<double> ratesOf(const std::vector<Placed>& streams, std::size_t windows) {
   std::vector<double> rates;
   for (const LaneTimes::Part& part : partsOf(streams, windows))
-    rates.push_back(Wall{part.seconds, part.bytes}.rate());
+    rates.push_back(TimedBytes{part.bytes, part.seconds}.rate());
   return rates;
 }
 

@@ -128,16 +128,38 @@ SampleEvidence evidenceOf(const Comparison& comparison, bool in_turns) {
              : SampleEvidence::kEnough;
 }
 
-// Refuses equal reports, because the same file under two names is only one run.
-Status noRunTwice(const std::vector<Report>& side, const char* name) {
-  for (auto at = side.begin(); at != side.end(); ++at)
-    if (!at->rows.empty() && std::find(at + 1, side.end(), *at) != side.end())
-      return Error{.code = Code::kInvalid,
-                   .operation = "compare",
-                   .detail = fmt::format("{} contains the same run twice (started {})", name,
-                                         at->started.empty() ? "unknown" : at->started),
-                   .remedy = "name each result file once"};
-  return Ok{};
+// Two runs never have equal counts: those are nanoseconds and bytes of many parts.
+bool isSameRow(const Row& a, const Row& b) {
+  return (!a.run.empty() && a.run == b.run) || (a.counts && a.counts == b.counts);
+}
+
+// A copy of a run is no further run, even if its start time was edited.
+bool isSameRun(const Report& a, const Report& b) {
+  if (a == b) return !a.rows.empty();
+  return std::ranges::any_of(a.rows, [&](const Row& one) {
+    return std::ranges::any_of(b.rows, [&](const Row& other) { return isSameRow(one, other); });
+  });
+}
+
+std::vector<Report> withoutCopies(const std::vector<Report>& side, const char* name,
+                                  std::vector<std::string>& copies) {
+  std::vector<Report> out;
+  std::vector<std::size_t> times;  // that each run came
+  for (const Report& report : side) {
+    const auto known =
+        std::ranges::find_if(out, [&](const Report& one) { return isSameRun(one, report); });
+    const auto number = static_cast<std::size_t>(known - out.begin());
+    if (known == out.end()) {
+      out.push_back(report);
+      times.push_back(0);
+    }
+    ++times[number];
+  }
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (times[i] > 1)
+      copies.push_back(fmt::format("{}: {} files are one run (started {})", name, times[i],
+                                   out[i].started.empty() ? "unknown" : out[i].started));
+  return out;
 }
 
 Error noCommonRow(Belong how) {
@@ -166,14 +188,11 @@ bool Comparison::isWorse() const {
                      [](const RowComparison& row) { return row.too_slow || isBroken(row); });
 }
 
-Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Report>& b,
-                           const CompareOptions& options) {
+namespace {
+
+Result<Comparison> compareRuns(const std::vector<Report>& a, const std::vector<Report>& b,
+                               const CompareOptions& options) {
   Comparison out{.runs_a = a.size(), .runs_b = b.size()};
-  // Reports of one command are no files, and its runs may have failed in the same way.
-  if (!options.by_place) {
-    VIADUCT_CHECK(noRunTwice(a, "A"));
-    VIADUCT_CHECK(noRunTwice(b, "B"));
-  }
   VIADUCT_TRY(out.differing, differencesOf(a, b, options));
   Belong how = options.by_place ? Belong::kByPlace : Belong::kSame;
   MatchedRows of_a = matchedRows(a, how), of_b = matchedRows(b, how);
@@ -198,6 +217,19 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
     if (!of_a.contains(key)) out.only_b.push_back(key);
   for (auto& [order, row] : ordered) out.rows.push_back(std::move(row));
   out.evidence = evidenceOf(out, in_turns);
+  return out;
+}
+
+}  // namespace
+
+Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Report>& b,
+                           const CompareOptions& options) {
+  // Reports of one command are no files, and its runs may have failed in the same way.
+  if (options.by_place) return compareRuns(a, b, options);
+  std::vector<std::string> copies;
+  const auto runs_a = withoutCopies(a, "A", copies), runs_b = withoutCopies(b, "B", copies);
+  auto out = compareRuns(runs_a, runs_b, options);
+  if (out) out->copies = std::move(copies);
   return out;
 }
 

@@ -74,15 +74,16 @@ struct Comparison {
   std::vector<RowComparison> rows = {};
   std::vector<std::string> only_a = {}, only_b = {};  // rows that only one side has, as text
   std::vector<std::string> differing = {};  // differences of machines and settings, as text
+  std::vector<std::string> copies = {};     // of runs that count once, as text
   std::size_t runs_a = 0, runs_b = 0;
   SampleEvidence evidence = SampleEvidence::kEnough;
   bool isWorse() const;  // returns true if a row is too slow, or broken
   bool ok() const { return evidence == SampleEvidence::kEnough && !isWorse(); }
 };
 
-// Each report is one run, and each run gives one figure for a row. Parts of one run share its
-// conditions, so they do not show the noise between runs. An error names the differences, or says
-// that no rows belong together.
+// Each report is one run, copies of a run are one run, and each run gives one figure for a row.
+// Parts of one run share its conditions, so they do not show the noise between runs. An error names
+// the differences, or says that no rows belong together.
 Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Report>& b,
                            const CompareOptions& options);
 

@@ -123,6 +123,26 @@ std::vector<std::string> machineDifferences(const std::vector<Report>& a,
   return out;
 }
 
+// "node-a and node-b". Hosts of equal names are told apart by their boot.
+std::string hostsOf(const std::vector<Report>& side, bool with_boot) {
+  std::set<std::string> hosts;
+  for (const Report& report : side)
+    for (const RunMember& member : report.environment.members)
+      hosts.insert(with_boot ? fmt::format("{} (boot {})", member.host.hostname,
+                                           member.host.boot_id.substr(0, 8))
+                             : member.host.hostname);
+  return sortedText(hosts);
+}
+
+// Machines of one kind may be compared, but a reader should know that they are not the same.
+std::vector<std::string> hostDifferences(const std::vector<Report>& a,
+                                         const std::vector<Report>& b) {
+  for (const bool with_boot : {false, true})
+    if (const auto of_a = hostsOf(a, with_boot), of_b = hostsOf(b, with_boot); of_a != of_b)
+      return {fmt::format("hosts: A {}, B {}", of_a, of_b)};
+  return {};
+}
+
 std::set<std::string> toolsOf(const std::vector<Report>& side) {
   std::set<std::string> out;
   for (const Report& report : side) out.insert(toolOf(report));
@@ -162,6 +182,8 @@ Result<std::vector<std::string>> differencesOf(const std::vector<Report>& a,
   const auto settings = settingDifferences(a, b);
   if (!settings.empty() && !options.across_settings)
     return refused("settings", settings, "--across-settings");
+  const auto hosts = hostDifferences(a, b);
+  out.insert(out.end(), hosts.begin(), hosts.end());
   out.insert(out.end(), settings.begin(), settings.end());
   return out;
 }

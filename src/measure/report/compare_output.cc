@@ -110,12 +110,6 @@ std::string summary(const Comparison& comparison) {
   return out + "\n";
 }
 
-std::string nameOf(const RowComparison& row) {
-  const std::string kind = kindOf(row);
-  return fmt::format("{} {} {} x {}{}{}", backendOf(row), opOf(row), batchOf(row),
-                     base::showSize(row.a.block_size), kind.empty() ? "" : ", ", kind);
-}
-
 std::string slownessText(const Comparison& comparison, double allowed) {
   std::string slow, unknown, broken;
   for (const RowComparison& row : comparison.rows) {
@@ -198,10 +192,16 @@ std::string evidenceText(const Comparison& comparison, bool planned_together) {
 
 }  // namespace
 
+std::string nameOf(const RowComparison& row) {
+  const std::string kind = kindOf(row);
+  return fmt::format("{} {} {} x {}{}{}", backendOf(row), opOf(row), batchOf(row),
+                     base::showSize(row.a.block_size), kind.empty() ? "" : ", ", kind);
+}
+
 std::string compareText(const Comparison& comparison, const ComparedFiles& files,
                         const CompareOptions& options, std::size_t width) {
   std::string out = fmt::format("A: {}\nB: {}\n", files.a, files.b);
-  out += linesOf("differs: ", comparison.differing);
+  out += linesOf("differs: ", comparison.differing) + linesOf("counts once: ", comparison.copies);
   out += "\n" + tableOf(comparison.rows, width);
   out +=
       "\n" + linesOf("only in A: ", comparison.only_a) + linesOf("only in B: ", comparison.only_b);
@@ -221,6 +221,7 @@ std::string compareJson(const Comparison& comparison, const ComparedFiles& files
                     "ratio of the medians over the runs of B and A, 95 % interval of the rank-sum "
                     "test; effect: Cliff's delta"},
                    {"differing", comparison.differing},
+                   {"copies", comparison.copies},
                    {"ok", comparison.ok()},
                    {"outcome",
                     comparison.isWorse() ? "worse" : base::wordOf(kEvidences, comparison.evidence)},

@@ -12,6 +12,9 @@ struct ComparedFiles {  // the names of the compared files
   std::string a = {}, b = {};
 };
 
+// "tcp write 64 x 64 KiB"
+std::string nameOf(const RowComparison& row);
+
 // The table has at most `width` columns, if the figures allow.
 std::string compareText(const Comparison& comparison, const ComparedFiles& files,
                         const CompareOptions& options, std::size_t width);

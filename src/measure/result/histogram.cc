@@ -1,10 +1,13 @@
 #include "measure/result/histogram.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/fields.h"
+#include "base/text.h"
 
 namespace viaduct::measure {
 namespace {
@@ -15,18 +18,25 @@ std::size_t shiftOf(std::uint64_t value) {
   return value < 2 * kSub ? 0 : static_cast<std::size_t>(std::bit_width(value)) - 8;
 }
 
+std::size_t bucketOf(std::uint64_t value) {
+  const std::size_t shift = shiftOf(value);
+  return shift * kSub + (value >> shift);
+}
+
+double lowest(std::size_t bucket) {  // value of the bucket
+  if (bucket < 2 * kSub) return static_cast<double>(bucket);
+  return std::ldexp(static_cast<double>(bucket % kSub + kSub), static_cast<int>(bucket / kSub - 1));
+}
+
 double middleOf(std::size_t bucket) {
   if (bucket < 2 * kSub) return static_cast<double>(bucket);
-  const auto shift = static_cast<int>(bucket / kSub - 1);
-  const auto first = static_cast<double>(bucket % kSub + kSub);
-  return std::ldexp(first, shift) + std::ldexp(1.0, shift) / 2;
+  return (lowest(bucket) + lowest(bucket + 1)) / 2;
 }
 
 }  // namespace
 
 void Histogram::record(std::uint64_t value) {
-  const std::size_t shift = shiftOf(value);
-  ++buckets_[shift * kSub + (value >> shift)];
+  ++buckets_[bucketOf(value)];
   ++count_;
   sum_ += static_cast<double>(value);
   min_ = std::min(min_, value);
@@ -73,6 +83,55 @@ void Histogram::decode(base::Reader& from) {
     buckets_[bucket] += count;
     count_ += count;
   }
+}
+
+bool Histogram::fits() const {
+  if (count_ == 0) return true;
+  double low = 0, high = 0;
+  std::size_t first = kBuckets, last = 0;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    if (buckets_[i] == 0) continue;
+    first = std::min(first, i);
+    last = i;
+    low += lowest(i) * static_cast<double>(buckets_[i]);
+    high += (lowest(i + 1) - 1) * static_cast<double>(buckets_[i]);
+  }
+  constexpr double kRounding = 1e-9;  // of a sum of many values
+  return bucketOf(min_) == first && bucketOf(max_) == last && sum_ >= low * (1 - kRounding) &&
+         sum_ <= high * (1 + kRounding);
+}
+
+Distribution Histogram::distribution() const {
+  Distribution out{.min = min(), .max = max_, .sum = sum_};
+  for (std::size_t i = 0, next = 0; i < kBuckets; ++i) {
+    if (buckets_[i] == 0) continue;
+    const std::string gap = i == next ? "" : fmt::format("{}x", i - next);
+    out.buckets += fmt::format("{}{}{}", out.buckets.empty() ? "" : " ", gap, buckets_[i]);
+    next = i + 1;
+  }
+  return out;
+}
+
+std::optional<Histogram> Histogram::of(const Distribution& distribution) {
+  Histogram out;
+  std::size_t next = 0;
+  for (std::string_view word : base::wordsOf(distribution.buckets)) {
+    if (const auto x = word.find('x'); x != std::string_view::npos) {
+      const auto gap = base::numberIn<std::size_t>(word.substr(0, x));
+      if (!gap || *gap >= kBuckets) return std::nullopt;
+      next += *gap;
+      word.remove_prefix(x + 1);
+    }
+    const auto count = base::numberIn<std::uint64_t>(word);
+    if (!count || *count == 0 || next >= kBuckets) return std::nullopt;
+    out.buckets_[next++] = *count;
+    out.count_ += *count;
+  }
+  if (out.count_ == 0) return out;
+  out.min_ = distribution.min;
+  out.max_ = distribution.max;
+  out.sum_ = distribution.sum;
+  return out;
 }
 
 }  // namespace viaduct::measure

@@ -5,8 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/bytes.h"
+#include "measure/result/counts.h"
 
 namespace viaduct::measure {
 
@@ -25,6 +27,11 @@ class Histogram {
   // Exchange the filled buckets between processes.
   void encode(base::Writer& to) const;
   void decode(base::Reader& from);
+  // True if minimum, maximum and sum can be those of the counted values.
+  bool fits() const;
+  // The same as text. Nothing: the text is malformed.
+  Distribution distribution() const;
+  static std::optional<Histogram> of(const Distribution& distribution);
 
  private:
   // Values below 256 have buckets of their own. Each higher power of two has 128 buckets.

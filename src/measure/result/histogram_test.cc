@@ -76,5 +76,39 @@ TEST(Histogram, AddsDecodedHistograms) {
   EXPECT_FALSE(cut.ok());
 }
 
+TEST(Histogram, IsReadBackFromItsText) {
+  Histogram some;
+  for (const std::uint64_t value : {3, 3, 4, 7, 1'000'000}) some.record(value);
+  const Distribution text = some.distribution();
+  EXPECT_TRUE(text.buckets.starts_with("3x2 1 2x1 ")) << text.buckets;
+  const auto read = Histogram::of(text);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->fits());
+  EXPECT_EQ(read->distribution(), text);
+  EXPECT_EQ(read->count(), 5U);
+  EXPECT_EQ(read->mean(), some.mean());
+  EXPECT_EQ(read->quantile(0.5), some.quantile(0.5));
+  EXPECT_EQ(Histogram::of(Histogram().distribution())->count(), 0U);
+  for (const char* wrong : {"3x", "x3", "a", "3x0", "-1", "9999x1", "7423x1 1 1"})
+    EXPECT_FALSE(Histogram::of({.buckets = wrong})) << wrong;
+}
+
+TEST(Histogram, EndsAndSumFitTheBuckets) {
+  Histogram some;
+  for (const std::uint64_t value : {1000, 2000, 3000}) some.record(value);
+  const Distribution right = some.distribution();
+  const auto fits = [](const Distribution& text) { return Histogram::of(text)->fits(); };
+  EXPECT_TRUE(fits(right));
+  Distribution wrong = right;
+  wrong.min = 900;
+  EXPECT_FALSE(fits(wrong));
+  wrong = right;
+  wrong.max = 3100;
+  EXPECT_FALSE(fits(wrong));
+  wrong = right;
+  wrong.sum = 6100;
+  EXPECT_FALSE(fits(wrong));
+}
+
 }  // namespace
 }  // namespace viaduct::measure

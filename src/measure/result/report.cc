@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/random.h"
 #include "base/sizes.h"
 
 namespace viaduct::measure {
@@ -51,9 +52,18 @@ std::vector<Option> optionsOf(const Settings& agent) {
   return out;
 }
 
+bool isOurs(const Report& report) {
+  return !report.version.empty() && report.version[0] >= '0' && report.version[0] <= '9';
+}
+
 std::string toolOf(const Report& report) {
-  const bool ours = !report.version.empty() && report.version[0] >= '0' && report.version[0] <= '9';
-  return (ours ? "viaduct " : "") + report.version;
+  return (isOurs(report) ? "viaduct " : "") + report.version;
+}
+
+void nameRun(std::vector<Row>& rows) {
+  const auto high = base::secretNumber(), low = base::secretNumber();
+  if (!high || !low) return;
+  for (Row& row : rows) row.run = fmt::format("{:016x}{:016x}", *high, *low);
 }
 
 Report startReport(std::string version, const Settings& agent) {

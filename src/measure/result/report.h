@@ -14,12 +14,20 @@
 
 namespace viaduct::measure {
 
+// The program of a member.
+struct Build {
+  std::string version = {};
+  std::string commit = {};  // empty: built without git
+  friend bool operator==(const Build&, const Build&) = default;
+};
+
 // One process of the run.
 struct RunMember {
   std::uint32_t rank = 0;
   std::string name = {};
   std::string role = {};  // "initiator", "target"
   host::Facts host = {};
+  Build build = {};
   friend bool operator==(const RunMember&, const RunMember&) = default;
 };
 
@@ -58,9 +66,13 @@ struct Report {
   friend bool operator==(const Report&, const Report&) = default;
 };
 
+// True if viaduct made the report. Other tools report no counts.
+bool isOurs(const Report& report);
 // "viaduct 0.1.0", "ib_write_bw"
 std::string toolOf(const Report& report);
 
+// Gives all rows of one run a new Row::run.
+void nameRun(std::vector<Row>& rows);
 // Returns a report with the present time, without members, options of the run and rows. It has the
 // agents' settings, and the environment variables that configure the backends' libraries.
 Report startReport(std::string version, const Settings& agent);

@@ -42,6 +42,8 @@ void describe(auto& json, base::Is<RunMember> auto& member) {
   json.need("rank", member.rank);
   json.keep("name", member.name);
   json.keep("role", member.role);
+  json.may("version", member.build.version);
+  json.may("commit", member.build.commit);
   json.need("host", member.host);
 }
 
@@ -89,6 +91,7 @@ constexpr std::array kKnownFormats{
     KnownFormat{"viaduct-compare/", "viaduct compare"},
     KnownFormat{"viaduct-explain/", "viaduct bench --explain"},
     KnownFormat{"viaduct-doctor/", "viaduct doctor"},
+    KnownFormat{"viaduct-validate/", "viaduct validate --json"},
     KnownFormat{"viaduct-pipeline/", "viaduct pipeline", true},
     KnownFormat{"viaduct-swap/", "viaduct swap", true},
     KnownFormat{"viaduct-gpu-matrix/", "viaduct matrix", true},

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "measure/result/counts.h"
 
 namespace viaduct::measure {
 
@@ -107,6 +108,7 @@ struct BackgroundTraffic {
 // An interval of a running row, in seconds of timed transfers.
 struct RateInterval {
   double start = 0, end = 0, gb_per_s = 0;
+  std::uint64_t bytes = 0;
   friend bool operator==(const RateInterval&, const RateInterval&) = default;
 };
 
@@ -121,6 +123,7 @@ struct PairResult {
   std::uint32_t initiator = 0, target = 0;  // ranks
   std::optional<double> gb_per_s = {};
   std::optional<Latency> latency_us = {};
+  std::vector<TimedBytes> repeats = {};
   friend bool operator==(const PairResult&, const PairResult&) = default;
 };
 
@@ -130,6 +133,7 @@ struct DeviceResult {
   std::uint32_t number = 0;
   std::string gpu = {};  // "GPU 3 (NVIDIA H100)"
   double gb_per_s = 0;   // of all its streams
+  std::vector<TimedBytes> repeats = {};
   friend bool operator==(const DeviceResult&, const DeviceResult&) = default;
 };
 
@@ -149,6 +153,8 @@ struct Operation {
   std::optional<double> time_us = {};
   std::optional<double> algbw = {}, busbw = {};  // 10^9 bytes a second
   std::optional<std::uint64_t> wrong = {};       // checked transfers with wrong bytes
+  // By all members together, and by the member that has most to do.
+  std::uint64_t moved_bytes = 0, busiest_bytes = 0;
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
@@ -181,6 +187,7 @@ struct KvReplayed {
   std::optional<Latency> ttft_us = {};  // the prefill of tokens without a hit, and the transfer
   std::optional<double> of_ttft = {};   // the transfer's part of it, in the mean
   std::optional<double> of_ttft_p99 = {};
+  std::optional<Distribution> ttft_ns = {}, of_ttft_millionths = {};
   friend bool operator==(const KvReplayed&, const KvReplayed&) = default;
 };
 
@@ -201,13 +208,20 @@ struct KvWorkload {
   friend bool operator==(const KvWorkload&, const KvWorkload&) = default;
 };
 
+struct BusyTime {
+  double seconds = 0, of_seconds = 0;
+  friend bool operator==(const BusyTime&, const BusyTime&) = default;
+};
+
 // A stage of a pipeline in one of its rows: docs/pipeline.md.
 struct StageResult {
-  std::string name = {};              // "load"
-  std::string route = {};             // "file:/a -> host"
-  std::string path = {};              // "file/uring"
-  std::vector<double> gb_per_s = {};  // of each round
-  std::vector<double> busy = {};      // part of each round in which the stage had work
+  std::string name = {};               // "load"
+  std::string route = {};              // "file:/a -> host"
+  std::string path = {};               // "file/uring"
+  std::vector<double> gb_per_s = {};   // of each round
+  std::vector<double> busy = {};       // part of each round in which the stage had work
+  std::vector<TimedBytes> moved = {};  // in each round
+  std::vector<BusyTime> worked = {};
   friend bool operator==(const StageResult&, const StageResult&) = default;
 };
 
@@ -251,6 +265,7 @@ struct MatrixRow {
 };
 
 struct Row {
+  std::string run = {};  // a random id, the same in all rows of one run of a command
   std::string backend = {};
   OpKind op = OpKind::kWrite;
   std::string scheme = "pairwise";
@@ -298,6 +313,8 @@ struct Row {
   std::string why = {};     // the reason, unless the verdict is ok
   std::string remark = {};  // other facts that explain the figures
   std::vector<SlowCause> causes = {};
+  // The figures above follow from these. Nothing: another tool measured the row, or it failed.
+  std::optional<RowCounts> counts = {};
 
   // Null: the row is of another kind.
   template <class Kind>

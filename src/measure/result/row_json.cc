@@ -20,6 +20,83 @@ void describe(auto& json, base::Is<Latency> auto& l) {
   json.may("p95", l.p95);
 }
 
+void describe(auto& json, base::Is<TimedBytes> auto& moved) {
+  json.need("bytes", moved.bytes);
+  json.need("seconds", moved.seconds);
+}
+
+void describe(auto& json, base::Is<Distribution> auto& values) {
+  json.need("sum", values.sum);
+  json.need("min", values.min);
+  json.need("max", values.max);
+  json.need("buckets", values.buckets);
+}
+
+void describe(auto& json, base::Is<RepeatCounts> auto& repeat) {
+  json.need("bytes", repeat.whole.bytes);
+  json.need("seconds", repeat.whole.seconds);
+  json.need("parts", repeat.parts);
+}
+
+void describe(auto& json, base::Is<MemberCounts> auto& member) {
+  json.need("initiator", member.initiator);
+  json.may("host", member.host);
+  json.need("in_process", member.in_process);
+  json.may("timed", member.timed);
+  json.may("timed_bytes", member.timed_bytes);
+  json.may("transfers", member.transfers);
+  json.may("bytes", member.bytes);
+  json.may("background", member.background);
+  json.may("background_gb_per_s", member.background_gb_per_s);
+  json.may("background_gap_s", member.background_gap_s);
+  json.may("checks", member.checks);
+  json.may("missed", member.missed);
+  json.may("wrong", member.wrong);
+  json.may("ops", member.ops);
+  json.may("words", member.words);
+  json.may("cpu_s", member.cpu_s);
+  json.may("counted_s", member.counted_s);
+  json.may("machine_cpu_s", member.machine_cpu_s);
+  json.may("machine_idle_s", member.machine_idle_s);
+  json.may("processors", member.processors);
+  json.may("clock_s", member.clock_s);
+  json.may("second_clock_s", member.second_clock_s);
+}
+
+void describe(auto& json, base::Is<DeviceCounts> auto& device) {
+  json.need("host", device.host);
+  json.need("device", device.device);
+  json.may("sent", device.sent);
+  json.may("received", device.received);
+  json.may("sent_by_others", device.sent_by_others);
+  json.may("received_by_others", device.received_by_others);
+}
+
+void describe(auto& json, base::Is<CountedPayload> auto& one) {
+  json.need("host", one.host);
+  json.need("devices", one.devices);
+  json.need("sent", one.sent);
+  json.need("counted", one.counted);
+  json.may("others", one.others);
+  json.need("payload", one.payload);
+}
+
+void describe(auto& json, base::Is<RowCounts> auto& counts) {
+  json.need("streams", counts.streams);
+  json.may("echo", counts.echo);
+  json.may("all_checked", counts.all_checked);
+  json.may("checking_s", counts.checking_s);
+  json.need("repeats", counts.repeats);
+  json.may("alone", counts.alone);
+  json.need("members", counts.members);
+  json.may("latency_ns", counts.latency_ns);
+  json.may("prep_ns", counts.prep_ns);
+  json.may("post_ns", counts.post_ns);
+  json.may("tx_ns", counts.tx_ns);
+  json.may("devices", counts.devices);
+  json.may("payload", counts.payload);
+}
+
 void describe(auto& json, base::Is<MeanP99> auto& m) {
   json.need("mean", m.mean);
   json.need("p99", m.p99);
@@ -78,6 +155,7 @@ void describe(auto& json, base::Is<PairResult> auto& pair) {
   json.need("target", pair.target);
   json.may("gb_per_s", pair.gb_per_s);
   json.may("latency_us", pair.latency_us);
+  json.may("repeats", pair.repeats);
 }
 
 void describe(auto& json, base::Is<DeviceResult> auto& device) {
@@ -85,6 +163,7 @@ void describe(auto& json, base::Is<DeviceResult> auto& device) {
   json.need("number", device.number);
   json.need("gpu", device.gpu);
   json.need("gb_per_s", device.gb_per_s);
+  json.may("repeats", device.repeats);
 }
 
 void describe(auto& json, base::Is<Scaling> auto& scaling) {
@@ -100,6 +179,8 @@ void describe(auto& json, base::Is<Operation> auto& operation) {
   json.may("algbw", operation.algbw);
   json.may("busbw", operation.busbw);
   json.may("wrong", operation.wrong);
+  json.may("moved_bytes", operation.moved_bytes);
+  json.may("busiest_bytes", operation.busiest_bytes);
 }
 
 void describe(auto& json, base::Is<KvReplayed> auto& replay) {
@@ -117,6 +198,8 @@ void describe(auto& json, base::Is<KvReplayed> auto& replay) {
   json.may("ttft_us", replay.ttft_us);
   json.may("of_ttft", replay.of_ttft);
   json.may("of_ttft_p99", replay.of_ttft_p99);
+  json.may("ttft_ns", replay.ttft_ns);
+  json.may("of_ttft_millionths", replay.of_ttft_millionths);
 }
 
 void describe(auto& json, base::Is<KvWorkload> auto& kv) {
@@ -139,12 +222,19 @@ void describe(auto& json, base::Is<KvWorkload> auto& kv) {
   json.may("of_bulk", kv.of_bulk);
 }
 
+void describe(auto& json, base::Is<BusyTime> auto& worked) {
+  json.need("seconds", worked.seconds);
+  json.need("of_seconds", worked.of_seconds);
+}
+
 void describe(auto& json, base::Is<StageResult> auto& stage) {
   json.need("name", stage.name);
   json.need("route", stage.route);
   json.need("path", stage.path);
   json.need("gb_per_s", stage.gb_per_s);
   json.need("busy", stage.busy);
+  json.may("moved", stage.moved);
+  json.may("worked", stage.worked);
 }
 
 void describe(auto& json, base::Is<PipelineRow> auto& row) {
@@ -174,6 +264,7 @@ void describe(auto& json, base::Is<RateInterval> auto& interval) {
   json.need("start_s", interval.start);
   json.need("end_s", interval.end);
   json.need("gb_per_s", interval.gb_per_s);
+  json.may("bytes", interval.bytes);
 }
 
 void describe(auto& json, base::Is<Interrupted> auto& interrupted) {
@@ -226,6 +317,7 @@ void describeFigures(auto& json, auto& row) {
 }
 
 void describeRow(auto& json, auto& row) {
+  json.may("run", row.run);
   json.need("backend", row.backend);
   json.word("op", row.op, kOps);
   json.need("scheme", row.scheme);
@@ -251,6 +343,7 @@ void describeRow(auto& json, auto& row) {
   json.may("why", row.why);
   json.may("remark", row.remark);
   json.may("causes", row.causes);
+  json.may("counts", row.counts);
 }
 
 }  // namespace

@@ -20,12 +20,15 @@ auto fields(base::Is<Facts> auto& f) {
 namespace viaduct::measure {
 
 auto fields(base::Is<Option> auto& o) { return std::tie(o.name, o.value); }
-auto fields(base::Is<MemberHello> auto& h) { return std::tie(h.failure, h.options, h.host); }
+auto fields(base::Is<Build> auto& b) { return std::tie(b.version, b.commit); }
+auto fields(base::Is<MemberHello> auto& h) {
+  return std::tie(h.failure, h.options, h.host, h.build);
+}
 
 namespace {
 
 // The version of all messages between members. Raise it when a message changes.
-constexpr std::uint32_t kHelloVersion = 1;
+constexpr std::uint32_t kHelloVersion = 2;
 
 }  // namespace
 

@@ -16,6 +16,7 @@ struct MemberHello {
   Failure failure = {};  // the member takes no part, because it cannot open its agent
   std::vector<Option> options = {};
   host::Facts host = {};
+  Build build = {};
 };
 
 std::string encode(const MemberHello& hello);

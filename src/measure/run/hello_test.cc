@@ -8,13 +8,15 @@ namespace {
 
 MemberHello sample() {
   return {.options = {{"op", "write"}, {"threads", "2"}},
-          .host = {.boot_id = "b", .hostname = "node", .kernel = "6.8", .cores = 2}};
+          .host = {.boot_id = "b", .hostname = "node", .kernel = "6.8", .cores = 2},
+          .build = {"0.1.0", "fc15155"}};
 }
 
 TEST(MemberHello, ArrivesAsItWasSent) {
   const auto read = decodeHello(encode(sample()));
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->host, sample().host);
+  EXPECT_EQ(read->build, sample().build);
   EXPECT_TRUE(sameOptions({sample(), *read}));
 }
 

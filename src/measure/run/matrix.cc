@@ -211,6 +211,7 @@ RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
   // Measured here once, for the processes of all cells.
   proof::memoryRates(largestWorkingSet(run.spec));
   RunOutcome out{.members = {thisHost()}};
+  out.members.front().build = run.build;
   if (progress.joined) progress.joined(0, out.members);
   for (std::size_t i = 0; i < cells.size() && !stop.load(); ++i) {
     if (progress.turn) progress.turn(i, wordsOf(cells[i]));

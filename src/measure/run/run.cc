@@ -183,7 +183,10 @@ class MemberRun {
   Status greet(const Failure& failure) {
     const meet::Roster& roster = group_->roster();
     out_.rank = roster.rank;
-    MemberHello own{.failure = failure, .options = optionsOf(spec_), .host = host::facts()};
+    MemberHello own{.failure = failure,
+                    .options = optionsOf(spec_),
+                    .host = host::facts(),
+                    .build = request_.build};
     VIADUCT_TRY(const auto texts, group_->gather(encode(own), kHello, stop_));
     std::vector<MemberHello> all;
     for (const std::string& text : texts) {
@@ -194,7 +197,8 @@ class MemberRun {
       out_.members.push_back({.rank = member.rank,
                               .name = member.name,
                               .role = spec_.layout.roleOf(member.rank),
-                              .host = all[member.rank].host});
+                              .host = all[member.rank].host,
+                              .build = all[member.rank].build});
     if (failure) return *failure;
     for (const meet::Member& member : roster.members)
       if (Failure& theirs = all[member.rank].failure) {

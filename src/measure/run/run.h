@@ -29,6 +29,7 @@ using base::StopFlag;
 struct RunRequest {
   Spec spec = {};
   Settings settings = {};  // of the agents
+  Build build = {};        // of this member
   // Nothing: all members run on this machine.
   std::optional<meet::PlaceOptions> place = {};
   // For runLocally(): the members are threads of this process, in place of processes.

@@ -8,9 +8,7 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-double per(std::uint64_t amount, std::uint64_t ns) {
-  return static_cast<double>(amount) / static_cast<double>(std::max<std::uint64_t>(ns, 1));
-}
+double inSeconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 class StageTransfers final : public RowTransfers {
  public:
@@ -52,7 +50,7 @@ class StageTransfers final : public RowTransfers {
         round.streams.push_back({.stream = 0,
                                  .iterations = flow.times,
                                  .start_ns = flow.start_ns,
-                                 .parts = {{flow.bytes, static_cast<double>(flow.ns) * 1e-9}}});
+                                 .parts = {{flow.bytes, inSeconds(flow.ns)}}});
   }
 
   Status ended(const Rounds::Round& round, const Goal* run) override {
@@ -90,6 +88,7 @@ class StageTransfers final : public RowTransfers {
       const std::size_t stage = out.stages.size() == 1 ? *row_.stages : i;
       out.stages[i].name = pipeline.stages[stage];
       out.stages[i].route = pipeline.routeOf(stage);
+      computeFigures(out.stages[i]);
     }
     made.row.kind = std::move(out);
     made.row.scheme = "pipeline";
@@ -144,7 +143,7 @@ class StageTransfers final : public RowTransfers {
     stages_.resize(flows.size());
     for (std::size_t i = 0; i < flows.size(); ++i) {
       stages_[i].path = flows[i].way;
-      stages_[i].gb_per_s.push_back(per(flows[i].bytes, flows[i].ns));
+      stages_[i].moved.push_back({flows[i].bytes, inSeconds(flows[i].ns)});
     }
   }
 
@@ -157,7 +156,8 @@ class StageTransfers final : public RowTransfers {
     }
     stages_.resize(flows_->pipeline().stages.size());
     if (busy.size() != stages_.size()) return;
-    for (std::size_t i = 0; i < busy.size(); ++i) stages_[i].busy.push_back(per(busy[i], ns));
+    for (std::size_t i = 0; i < busy.size(); ++i)
+      stages_[i].worked.push_back({inSeconds(busy[i]), inSeconds(ns)});
   }
 
   const Spec& spec_;

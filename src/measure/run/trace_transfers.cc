@@ -401,7 +401,6 @@ class TraceTransfers final : public RowTransfers {
                    .requests = latencies_.size(),
                    .left_out = plan_.left_out};
     Histogram ttft, parts;  // nanoseconds; millionths
-    double sum = 0;
     for (const auto& [number, latency] : latencies_) {
       const ReplayRequest& request = plan_.requests[number];
       out.hash_ids += request.ids;
@@ -414,15 +413,13 @@ class TraceTransfers final : public RowTransfers {
       const double part = whole > 0 ? static_cast<double>(latency) / whole : 0;
       ttft.record(static_cast<std::uint64_t>(whole));
       parts.record(static_cast<std::uint64_t>(part * 1e6));
-      sum += part;
     }
-    if (out.hash_ids != 0)
-      out.hit_rate = static_cast<double>(out.hit_ids) / static_cast<double>(out.hash_ids);
-    if (ttft.count() == 0) return out;
-    out.prefill_tokens_per_s = row_.trace->prefill_rate;
-    out.ttft_us = latencyOf(ttft);
-    out.of_ttft = sum / static_cast<double>(latencies_.size());
-    out.of_ttft_p99 = parts.quantile(0.99) * 1e-6;
+    if (ttft.count() != 0) {
+      out.prefill_tokens_per_s = row_.trace->prefill_rate;
+      out.ttft_ns = ttft.distribution();
+      out.of_ttft_millionths = parts.distribution();
+    }
+    computeFigures(out);
     return out;
   }
 
