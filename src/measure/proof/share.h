@@ -34,7 +34,8 @@ struct TimeStretch {
 // One member's report of a round.
 struct RoundShare {
   Failure failure = {};
-  std::uint64_t left_ns = 0;                  // when this member left the barrier before the round
+  // When this member entered the barrier before the round, and left it.
+  std::uint64_t entered_ns = 0, left_ns = 0;
   std::optional<std::uint32_t> stop_by = {};  // the rank that asked to end the run
   double exchange_s = 0;                      // the duration of this member's last exchange
   std::uint64_t nonce = 0;                    // random; nobody else knows it before the run's end

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 namespace viaduct::measure {
 namespace {
@@ -27,20 +26,39 @@ double firstStart(const std::vector<Placed>& streams) {
   return first;
 }
 
+// The barrier has opened while all members were in it. So two members of one clock were in it at
+// one moment of that clock. Members in two time namespaces of one host were not.
+bool mayShareAClock(const RoundShare& a, const RoundShare& b) {
+  return a.entered_ns <= b.left_ns && b.entered_ns <= a.left_ns;
+}
+
+// Returns for each member when the barrier opened, by its own clock: when it left the barrier, or
+// when an earlier member with the same clock did.
+std::vector<std::uint64_t> openings(std::span<const RoundShare> shares,
+                                    std::span<const std::string> hosts) {
+  std::vector<std::size_t> first(shares.size());  // the lowest rank with the same clock
+  std::vector<std::uint64_t> opened(shares.size());
+  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
+    first[rank] = rank;
+    for (std::size_t other = 0; other < rank && first[rank] == rank; ++other)
+      if (hosts[other] == hosts[rank] && mayShareAClock(shares[other], shares[rank]))
+        first[rank] = first[other];
+    std::uint64_t& known = opened[first[rank]];
+    known = first[rank] == rank ? shares[rank].left_ns : std::min(known, shares[rank].left_ns);
+  }
+  for (std::size_t rank = 0; rank < shares.size(); ++rank) opened[rank] = opened[first[rank]];
+  return opened;
+}
+
 }  // namespace
 
 std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts) {
-  std::map<std::string, std::uint64_t> opened;
-  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-    const std::uint64_t left = shares[rank].left_ns;
-    const auto [known, fresh] = opened.emplace(hosts[rank], left);
-    if (!fresh) known->second = std::min(known->second, left);
-  }
+  const std::vector<std::uint64_t> opened = openings(shares, hosts);
   std::vector<Placed> out;
   for (std::size_t rank = 0; rank < shares.size(); ++rank)
     for (const TimeStretch& stretch : shares[rank].streams) {
       Placed& one = out.emplace_back(Placed{.stream = stretch.stream, .parts = stretch.parts});
-      one.start = static_cast<double>(stretch.start_ns - opened[hosts[rank]]) * 1e-9;
+      one.start = static_cast<double>(stretch.start_ns - opened[rank]) * 1e-9;
       one.end = one.start;
       for (const LaneTimes::Part& part : stretch.parts) {
         one.end += part.seconds;

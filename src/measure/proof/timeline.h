@@ -19,8 +19,9 @@ struct Placed {
   std::vector<LaneTimes::Part> parts = {};
 };
 
-// Places the streams of a round on one clock. Members of one host share a clock; `hosts` names each
-// rank's host. Clocks of several hosts are aligned at the moment when the barrier opened.
+// Places the streams of a round on one clock. `hosts` names each rank's host. Members of one host
+// share a clock, unless the barrier shows that they do not. Other clocks are aligned at the moment
+// when the barrier opened.
 std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts);
 
 // From the first start to the last end.

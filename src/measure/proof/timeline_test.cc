@@ -57,6 +57,15 @@ TEST(Timeline, HostsAreAlignedAtTheBarrier) {
   EXPECT_NEAR(wallOf(placed(shares, hosts)).seconds, 1.5, 1e-9);
 }
 
+TEST(Timeline, ClocksOfTwoTimeNamespacesAreAlignedAtTheBarrier) {
+  RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
+                         share(900 * kSecond, 1, 900 * kSecond, {{kGb, 1.0}})};
+  shares[0].entered_ns = 4 * kSecond;
+  shares[1].entered_ns = 899 * kSecond;
+  const std::string hosts[] = {"a", "a"};
+  EXPECT_NEAR(wallOf(placed(shares, hosts)).seconds, 1, 1e-9);
+}
+
 TEST(Timeline, OneStreamHasItsOwnParts) {
   const RoundShare shares[] = {share(0, 0, 0, {{kGb, 1.0}, {kGb, 0.5}})};
   const std::string hosts[] = {"a"};

@@ -37,6 +37,10 @@ double secondsOf(const Rounds::Round& round) {
   return slowest;
 }
 
+std::uint64_t nanosecondsOf(Clock::time_point at) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(at.time_since_epoch()).count());
+}
+
 double secondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -220,6 +224,7 @@ class Engine {
     if (!member_.failure()) member_.keep(row.transfers->fill(run));
     // From here until all members have read their counters, no member moves bytes.
     if (rows_.size() > 1) worker_.observer.resume(row.seen);
+    entered_at_ = Clock::now();
     VIADUCT_TRY(bool well, barrier());
     if (!well) return false;
     left_at_ = Clock::now();
@@ -252,8 +257,7 @@ class Engine {
     auto moved = row.transfers->move(goal, here);
     if (!moved) orders_.store(Order::kCancel);  // the rows are over for all members
     member_.keep(moved);
-    RoundShare share{.left_ns = static_cast<std::uint64_t>(
-                         std::chrono::nanoseconds(left_at_.time_since_epoch()).count())};
+    RoundShare share{.entered_ns = nanosecondsOf(entered_at_), .left_ns = nanosecondsOf(left_at_)};
     VIADUCT_TRY(share.nonce, base::secretNumber());
     row.transfers->tell(share);
     return member_.report(std::move(share));
@@ -298,8 +302,9 @@ class Engine {
   RowMember member_;
   std::vector<TimedRow> rows_;
   Orders orders_{Order::kGoOn};
-  RowTransfers* last_ = nullptr;    // of the last run, until its contents are compared
-  Clock::time_point left_at_ = {};  // when this member left the last barrier
+  RowTransfers* last_ = nullptr;  // of the last run, until its contents are compared
+  // When this member entered and left the last barrier.
+  Clock::time_point entered_at_ = {}, left_at_ = {};
 };
 
 }  // namespace
