@@ -1,6 +1,7 @@
 // `viaduct bench` between hosts detects runs whose figures are not what they seem.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -43,7 +44,7 @@ class BenchProof : public ::testing::Test {
              variables_;
     };
     Command initiator(a_, all + "0", environment(listen_a_, rails_a_));
-    Command target(b_, all + "1", environment(listen_b_, rails_b_));
+    Command target(b_, all + "1", environment(listen_b_, rails_b_) + before_target_);
     const int target_code = target.finish();
     const int code = initiator.finish();
     text_ = initiator.text() + "--- target\n" + target.text();
@@ -52,6 +53,7 @@ class BenchProof : public ::testing::Test {
 
   Host a_, b_;
   std::string listen_a_ = "10.77.0.1:0", listen_b_ = "10.77.0.2:0", rails_a_, rails_b_, variables_;
+  std::string before_target_;  // a program that starts the target
   std::string text_;
 };
 
@@ -88,6 +90,18 @@ TEST_F(BenchProof, ARateAboveTheLinksIsInvalid) {
   EXPECT_EQ(run("--link-rate rail0=1Mbit").first, 1) << text_;
   EXPECT_TRUE(hasWords(text_, "INVALID")) << text_;
   EXPECT_TRUE(hasWords(text_, "link rail0 of")) << text_;
+}
+
+// Both have the boot id of one host, but their clocks differ by an hour.
+TEST_F(BenchProof, MembersInTwoTimeNamespacesAreTimedFromTheBarrier) {
+  const std::string other_clock = "unshare --time --monotonic 3600 --fork";
+  if (!b_.run(other_clock + " true")) GTEST_SKIP() << "skipped: no time namespaces";
+  makeRails(1);
+  before_target_ = " " + other_clock;
+  EXPECT_EQ(run("--bidirectional --duration 200ms"), std::pair(0, 0)) << text_;
+  const auto at = text_.find("tcp: ");
+  ASSERT_NE(at, std::string::npos) << text_;
+  EXPECT_GT(std::strtod(text_.c_str() + at + 5, nullptr), 0.01) << text_;
 }
 
 TEST_F(BenchProof, AnImpossibleRequiredPathIsReported) {

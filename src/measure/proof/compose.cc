@@ -392,6 +392,7 @@ class Composer {
       facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
     if (!facts_.failure) {
       facts_.totals = totalsOf(row_);
+      facts_.parts = row_.gb_per_s_parts;
       cores();
       clocks();
     }

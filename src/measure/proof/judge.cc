@@ -229,17 +229,22 @@ std::string lookAt(const Case& c) {
          joined({deeper, {"more VIADUCT_SOCKETS or rails"}, {"an idle CPU"}}, c.facts.flags);
 }
 
-// The remark is needed because the rate of one stream is the median of its parts.
+// The rate of one stream is the median of its parts, which pauses and bursts do not change. So the
+// mean is told if it differs.
 std::string remarkOf(const RowFacts& facts) {
-  constexpr double kFar = 1.5;
+  constexpr double kDiffer = 0.05;
   const Totals& t = facts.totals;
   if (t.seconds <= 0 || t.rated <= 0) return {};
-  const double mean = t.rated / t.seconds * 1e-9, times = facts.gb_per_s / mean;
-  if (times <= kFar && times >= 1 / kFar) return {};
-  return fmt::format(
-      "uneven: the row's mean rate is {:.4g} GB/s; the median rate of its parts is {:.1f} times "
-      "that",
-      mean, times);
+  const double mean = t.rated / t.seconds * 1e-9, median = facts.gb_per_s;
+  if (std::abs(median - mean) <= kDiffer * mean) return {};
+  std::string out = fmt::format("uneven: mean {:.3g} GB/s, median {:.3g} GB/s", mean, median);
+  if (!facts.parts.empty()) {
+    const auto [least, most] = std::ranges::minmax(facts.parts);
+    out += fmt::format(" of {} parts ({:.3g} to {:.3g})", facts.parts.size(), least, most);
+  }
+  if (median > mean)
+    out += fmt::format(", as if idle for {:.0f} % of the time", (1 - mean / median) * 100);
+  return out;
 }
 
 std::string conclusionOf(const Case& c, const Sentence& sentence) {

@@ -32,11 +32,12 @@ struct TickedClock {
 // The facts about a row that its runner knows.
 struct RowFacts {
   std::string backend = {};
-  std::string require = {};  // a requirement as in TransferOptions::require
-  double gb_per_s = 0;       // 10^9 payload bytes a second, of all pairs together
-  double cores_busy = 0;     // by all processes of the benchmark, from coresBusy()
-  double cores_others = 0;   // by all other programs on their hosts
-  double cores = 0;          // of these hosts together; 0: unknown
+  std::string require = {};        // a requirement as in TransferOptions::require
+  double gb_per_s = 0;             // 10^9 payload bytes a second, of all pairs together
+  std::vector<double> parts = {};  // the rates of which that is the median
+  double cores_busy = 0;           // by all processes of the benchmark, from coresBusy()
+  double cores_others = 0;         // by all other programs on their hosts
+  double cores = 0;                // of these hosts together; 0: unknown
   Totals totals = {};
   ClockDrift clock = {};             // of the member whose clocks differ most
   std::uint32_t clock_rank = 0;      // the rank of that member
