@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
 
 namespace viaduct::measure::proof {
 namespace {
@@ -32,6 +33,34 @@ Flow flowOf(const Observation& seen, const Counter& before, const Counter* quiet
   return out;
 }
 
+// Returns the contradiction between two sources of one figure, if their difference changed from one
+// reading to a later one.
+std::string contradiction(const Counter& from, const Counter& to, std::uint64_t Counter::* figure,
+                          std::uint64_t host::Count::* second, std::string_view verb) {
+  const std::uint64_t one = to.*figure - from.*figure,
+                      other = (*to.netlink).*second - (*from.netlink).*second;
+  if (one == other) return {};
+  return fmt::format("{} {} B by /proc/net/dev but {} B by netlink", verb, one, other);
+}
+
+// Returns why an interface's counter is not believed. RDMA ports have one source only.
+std::string doubtOf(const host::Device& device, const Counter* quiet, const Counter* before,
+                    const Counter* after) {
+  if (device.kind == host::DeviceKind::kRdma || quiet == nullptr || before == nullptr ||
+      after == nullptr)
+    return {};
+  if (!quiet->netlink || !before->netlink || !after->netlink)
+    return "counted bytes that netlink does not confirm";
+  for (const auto& [from, to] : {std::pair(before, after), std::pair(quiet, before)}) {
+    std::string sent = contradiction(*from, *to, &Counter::sent, &host::Count::sent, "sent");
+    if (!sent.empty()) return sent;
+    std::string received =
+        contradiction(*from, *to, &Counter::received, &host::Count::received, "received");
+    if (!received.empty()) return received;
+  }
+  return {};
+}
+
 CounterDomain domainFrom(const Observation& seen) {
   CounterDomain out{.name = seen.place.hostname.empty() ? "?" : seen.place.hostname,
                     .place = &seen.place,
@@ -40,7 +69,9 @@ CounterDomain domainFrom(const Observation& seen) {
     DeviceTraffic line{.device = &device};
     const Counter* after = find(seen.after, device.name);
     const Counter* quiet = find(seen.quiet, device.name);
-    if (const Counter* before = find(seen.before, device.name)) {
+    const Counter* before = find(seen.before, device.name);
+    line.doubt = doubtOf(device, quiet, before, after);
+    if (before != nullptr && line.doubt.empty()) {
       line.sent = flowOf(seen, *before, quiet, after, &Counter::sent);
       line.received = flowOf(seen, *before, quiet, after, &Counter::received);
     }

@@ -37,6 +37,8 @@ struct Flow {
 struct DeviceTraffic {
   const host::Device* device = nullptr;
   Flow sent = {}, received = {};
+  // Why the counter is not believed, for people. Its flows are then without a count.
+  std::string doubt = {};
   const Flow& in(Direction way) const { return way == Direction::kSent ? sent : received; }
   bool network() const { return device->kind != host::DeviceKind::kLoopback; }
 };

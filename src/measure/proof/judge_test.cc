@@ -163,6 +163,61 @@ TEST(Proof, OthersTrafficIsSubtractedAndNamed) {
   EXPECT_TRUE(has(doubtful.why, "of which 100 MB may be other traffic")) << doubtful.why;
 }
 
+TEST(Proof, ACounterIsBelievedIfNetlinkConfirmsIt) {
+  // The counts of two rails are swapped in /proc/net/dev of one end.
+  const auto with = [](std::optional<host::Count> rail0, std::optional<host::Count> rail1) {
+    return judged({Seen("a")
+                       .ethernet("rail0", 0, kGB, 10)
+                       .netlink(rail0)
+                       .ethernet("rail1", 0, 500, 10)
+                       .netlink(rail1)
+                       .claims(1, {{"tcp", "socket", "rail0", kGB, 1}}),
+                   Seen("b").ethernet("rail0", 0, 10, kGB)},
+                  1.0);
+  };
+  const host::Count much{2 * kGB, kGB + 10}, little{kGB + 500, kGB + 10};
+  EXPECT_EQ(with(much, little).verdict, Verdict::kOk) << with(much, little).why;
+  const auto swapped = with(little, much);
+  EXPECT_EQ(swapped.verdict, Verdict::kUnproven);
+  EXPECT_EQ(swapped.path[0].proven, Proven::kUnproven);
+  EXPECT_TRUE(
+      has(swapped.why, "rail0 of a sent 1000000000 B by /proc/net/dev but 500 B by netlink"))
+      << swapped.why;
+  const auto alone = with(std::nullopt, little);
+  EXPECT_EQ(alone.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(alone.why, "rail0 of a counted bytes that netlink does not confirm"))
+      << alone.why;
+}
+
+TEST(Proof, AForgedCounterIsNoSilence) {
+  const auto with = [](std::uint64_t looped) {
+    return judged({Seen("a")
+                       .netlink(host::Count{kGB + looped, kGB + looped})
+                       .memory(20)
+                       .claims(1, {{"local", "mapped", "memory", kGB, 1}}),
+                   Seen("a")},
+                  10.0);
+  };
+  EXPECT_EQ(with(0).verdict, Verdict::kOk) << with(0).why;
+  const auto forged = with(kGB);
+  EXPECT_EQ(forged.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(forged.why, "lo of a sent 0 B by /proc/net/dev but 1000000000 B by netlink"))
+      << forged.why;
+}
+
+// A device without a believed counter may have carried the bytes that the named one lacks.
+TEST(Proof, ADoubtedCounterIsNoMemoryCopy) {
+  const auto row = judged({Seen("a")
+                               .ethernet("rail0", 0, 500, 0)
+                               .ethernet("rail1", 0, 0, 0)
+                               .netlink(std::nullopt)
+                               .claims(1, {{"tcp", "socket", "rail0", kGB, 1}}),
+                           Seen("b").ethernet("rail0", 0, 10, kGB)},
+                          1.0);
+  EXPECT_EQ(row.verdict, Verdict::kFallback);
+  EXPECT_TRUE(has(row.why, "did not go over rail0 of a, and rail1 of a counted")) << row.why;
+}
+
 TEST(Proof, WithoutCountersNothingIsProven) {
   auto a = Seen("a").ethernet("eth0", 0, kGB, 0).silentCounters();
   a.claims(1, {{"tcp", "socket", "any", kGB, 1}});

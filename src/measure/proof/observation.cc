@@ -31,7 +31,10 @@ auto fields(base::Is<Device> auto& d) {
   return std::tie(d.name, d.kind, d.addresses, d.link_bytes_per_s, d.pcie_bytes_per_s, d.pcie,
                   d.numa, d.lower);
 }
-auto fields(base::Is<Counter> auto& c) { return std::tie(c.device, c.sent, c.received, c.unit); }
+auto fields(base::Is<Count> auto& c) { return std::tie(c.sent, c.received); }
+auto fields(base::Is<Counter> auto& c) {
+  return std::tie(c.device, c.sent, c.received, c.unit, c.netlink);
+}
 auto fields(base::Is<DiskBytes> auto& d) { return std::tie(d.read, d.written); }
 
 }  // namespace host
@@ -56,7 +59,7 @@ auto fields(base::Is<Observation> auto& o) {
 
 namespace {
 
-constexpr std::uint8_t kProofVersion = 2;
+constexpr std::uint8_t kProofVersion = 3;
 
 bool makesSense(const Observation& o) {
   for (const host::Device& d : o.place.devices)

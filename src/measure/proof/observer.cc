@@ -80,13 +80,19 @@ void moveCausesOn(Reading& earlier, const Reading& left, const Reading& back) {
   earlier.times.busy += back.times.busy - left.times.busy;
 }
 
+void addBetween(auto& one, const auto& then, const auto& now) {
+  one.sent += now.sent - then.sent;
+  one.received += now.received - then.received;
+}
+
 // Adds what was counted from `left` to `back` to an earlier reading, so that it does not count.
 void moveOn(Reading& earlier, const Reading& left, const Reading& back) {
   earlier.at_ns += back.at_ns - left.at_ns;
   matched(earlier.counters, left.counters, back.counters, &host::Counter::device,
           [](auto& one, const auto& then, const auto& now) {
-            one.sent += now.sent - then.sent;
-            one.received += now.received - then.received;
+            addBetween(one, then, now);
+            if (one.netlink && then.netlink && now.netlink)
+              addBetween(*one.netlink, *then.netlink, *now.netlink);
           });
   moveCausesOn(earlier, left, back);
   if (!earlier.disk || !left.disk || !back.disk) return;

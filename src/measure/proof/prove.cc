@@ -144,6 +144,7 @@ class Prover {
   struct Sum {
     double payload = 0, all = 0, others = 0;
     bool readable = true, wrapped = false;
+    std::string doubt = {};
   };
 
   Finding check(const Need& need, std::uint64_t bytes) const {
@@ -159,6 +160,7 @@ class Prover {
     for (const DeviceTraffic* line : lines) {
       const Flow& flow = line->in(need.way);
       sum.readable = sum.readable && flow.counted.has_value();
+      if (sum.doubt.empty()) sum.doubt = doubtOf(domain, *line);
       if (!flow.counted) continue;
       sum.wrapped = sum.wrapped || flow.counted->wrapped;
       sum.all += static_cast<double>(flow.counted->bytes);
@@ -169,6 +171,18 @@ class Prover {
                            verbOf(need.way), amount(sum.all), amount(sum.payload));
     decide(out, sum, domain.seconds);
     return out;
+  }
+
+  // Empty: the counter is believed, or cannot be read.
+  static std::string doubtOf(const CounterDomain& domain, const DeviceTraffic& line) {
+    if (line.doubt.empty()) return {};
+    return fmt::format("{} of {} {}", line.device->name, domain.name, line.doubt);
+  }
+
+  static std::string doubtOf(const CounterDomain& domain) {
+    for (const DeviceTraffic& line : domain.lines)
+      if (!line.doubt.empty()) return doubtOf(domain, line);
+    return {};
   }
 
   static std::string namesOf(const std::vector<const DeviceTraffic*>& lines) {
@@ -193,6 +207,8 @@ class Prover {
                                 amount(sum.others / std::max(seconds, 1e-9)));
     } else if (sum.wrapped) {
       out.text += ", and a 32-bit counter has wrapped";
+    } else if (!sum.doubt.empty()) {
+      out.text += ", and " + sum.doubt;
     } else if (!sum.readable) {
       out.text += ", and some counters cannot be read";
     } else if (sum.all >= want) {
@@ -245,8 +261,9 @@ class Prover {
       for (const DeviceTraffic& line : domain.lines) {
         const double limit = static_cast<double>(share.told.bytes) * kQuiet;
         if (line.sent.counted && static_cast<double>(line.sent.counted->bytes) < limit) continue;
-        note(fmt::format("{} of {} was too busy to rule out a network path", line.device->name,
-                         domain.name));
+        note(line.doubt.empty() ? fmt::format("{} of {} was too busy to rule out a network path",
+                                              line.device->name, domain.name)
+                                : doubtOf(domain, line));
         return Proven::kUnproven;
       }
     }
@@ -259,6 +276,11 @@ class Prover {
   // A stage in memory passes no device, so the devices carried the other stages only.
   Proven quietBesides(const Share& share, const OfShare& mine) {
     const double limit = static_cast<double>(share.told.bytes) * kQuiet;
+    for (const std::size_t d : mine.domains)
+      if (std::string doubt = doubtOf(account_.domains()[d]); !doubt.empty()) {
+        note(std::move(doubt));
+        return Proven::kUnproven;
+      }
     for (const std::size_t d : mine.domains)
       for (const Direction way : {Direction::kSent, Direction::kReceived})
         if (carriedBy(d, way) - neededOf(d, way) >= limit) {
@@ -388,6 +410,9 @@ class Prover {
     if (!carriersOf(missing, need, isLoopback).empty())
       return detour(Detour::kLoopback,
                     fmt::format("{} went over loopback of {}, not over {}", bytes, host, asked));
+    if (const std::string doubt = doubtOf(account_.domains()[need.domain]); !doubt.empty())
+      return detour(Detour::kOtherInterface,
+                    fmt::format("{} did not go over {} of {}, and {}", bytes, asked, host, doubt));
     detour(Detour::kMemory,
            fmt::format("no device of {} carried the {} that {}/{} reported: a memory copy", host,
                        bytes, share.told.backend, share.told.way));

@@ -1,6 +1,8 @@
 // Hand-made observations for tests of the verdicts. Threads: plain values.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,10 +128,25 @@ class Seen {
     it_.after.disk = {1000 + read, 2000 + written};
     return *this;
   }
-  operator Observation() const { return it_; }
+  // Netlink's count of the last device, if it is another one.
+  Seen& netlink(std::optional<host::Count> after) {
+    netlink_[it_.place.devices.back().name] = after;
+    return *this;
+  }
+  operator Observation() const {
+    Observation out = it_;
+    for (Reading* reading : {&out.quiet, &out.before, &out.after})
+      for (host::Counter& one : reading->counters)
+        one.netlink = host::Count{one.sent, one.received};
+    for (host::Counter& one : out.after.counters)
+      if (const auto forged = netlink_.find(one.device); forged != netlink_.end())
+        one.netlink = forged->second;
+    return out;
+  }
 
  private:
   Observation it_;
+  std::map<std::string, std::optional<host::Count>> netlink_;
 };
 
 }  // namespace viaduct::measure::proof
