@@ -51,8 +51,8 @@ std::vector<Counter> confirmed(std::vector<Counter> last, const std::vector<Coun
     const Counter* const before = base::firstWith(first, &Counter::device, one.device);
     const Counter* const second = base::firstWith(netlink, &Counter::device, one.device);
     if (before == nullptr || second == nullptr) continue;
-    one.netlink = Count{agreed(before->sent, second->sent, one.sent),
-                        agreed(before->received, second->received, one.received)};
+    one.netlink = LinkBytes{agreed(before->sent, second->sent, one.sent),
+                            agreed(before->received, second->received, one.received)};
   }
   return last;
 }

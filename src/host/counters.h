@@ -10,9 +10,9 @@
 
 namespace viaduct::host {
 
-struct Count {
+struct LinkBytes {
   std::uint64_t sent = 0, received = 0;
-  friend bool operator==(const Count&, const Count&) = default;
+  friend bool operator==(const LinkBytes&, const LinkBytes&) = default;
 };
 
 // The device's own count, in units of `unit` bytes. Old devices count with 32 bits.
@@ -21,7 +21,7 @@ struct Counter {
   std::uint64_t sent = 0, received = 0;
   std::uint32_t unit = 1;
   // The same figures from netlink, if this is an interface. Nothing: netlink does not know it.
-  std::optional<Count> netlink = {};
+  std::optional<LinkBytes> netlink = {};
   friend bool operator==(const Counter&, const Counter&) = default;
 };
 

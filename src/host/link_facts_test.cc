@@ -139,8 +139,8 @@ TEST(Counters, AFigureBetweenTwoReadingsAgreesWithTheLast) {
       netlink{{"a", 15, 10}, {"b", 21, 9}, {"fresh", 1, 1}};
   const auto found = confirmed(last, first, netlink);
   ASSERT_EQ(found.size(), 4U);
-  EXPECT_EQ(found[0].netlink, (Count{20, 10}));
-  EXPECT_EQ(found[1].netlink, (Count{21, 9}));
+  EXPECT_EQ(found[0].netlink, (LinkBytes{20, 10}));
+  EXPECT_EQ(found[1].netlink, (LinkBytes{21, 9}));
   EXPECT_FALSE(found[2].netlink) << "netlink does not know it";
   EXPECT_FALSE(found[3].netlink) << "it was not there before";
 }
@@ -149,7 +149,7 @@ TEST(Counters, NetlinkConfirmsTheInterfacesOfThisHost) {
   const auto all = readCounters();
   const auto lo = std::ranges::find(all, "lo", &Counter::device);
   ASSERT_NE(lo, all.end());
-  EXPECT_EQ(lo->netlink, (Count{lo->sent, lo->received}));
+  EXPECT_EQ(lo->netlink, (LinkBytes{lo->sent, lo->received}));
 }
 
 TEST(LinkFacts, LoopbackOfThisHostIsThere) {
