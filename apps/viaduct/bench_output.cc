@@ -72,15 +72,28 @@ std::string whatWords(const BenchPlan& plan) {
   return spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout);
 }
 
+// Counts hosts by boot id, and by the start of their kernels. A difference is told.
+std::string otherHostsWords(const std::vector<measure::RunMember>& members) {
+  std::set<std::string> boots;
+  std::vector<double> starts;
+  for (const measure::RunMember& member : members) {
+    const double own = member.host.kernel_started;
+    boots.insert(member.host.boot_id);
+    if (std::ranges::none_of(starts, [&](double one) { return host::startedTogether(one, own); }))
+      starts.push_back(own);
+  }
+  const std::size_t hosts = std::max(boots.size(), starts.size());
+  if (hosts == 1) return {};
+  return fmt::format(" and {}{}", boots.size() == starts.size() ? "" : "perhaps ",
+                     counted(hosts - 1, "other host"));
+}
+
 void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& members) {
   const measure::Spec& spec = plan.run.spec;
-  std::set<std::string> hosts;
-  for (const measure::RunMember& member : members) hosts.insert(member.host.boot_id);
   const auto& host = members.front().host;
-  fmt::print(
-      "viaduct {} on {}{}: {}, {}\n", VIADUCT_VERSION, host.hostname,
-      hosts.size() > 1 ? fmt::format(" and {}", counted(hosts.size() - 1, "other host")) : "",
-      host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, counted(host.cores, "core"));
+  fmt::print("viaduct {} on {}{}: {}, {}\n", VIADUCT_VERSION, host.hostname,
+             otherHostsWords(members), host.cpu_model.empty() ? "unknown CPU" : host.cpu_model,
+             counted(host.cores, "core"));
   fmt::print("{}, {}; memory: {}; contents checked: {}{}\n\n",
              members.size() == 1 ? "1 process" : fmt::format("{} processes", members.size()),
              whatWords(plan), memoryWords(spec), verifiedName(spec.verify),

@@ -134,6 +134,8 @@ inline constexpr std::uint64_t kLegacyStreams = 1;  // cuGetProcAddress: not per
   X(deviceGetAttribute, cuDeviceGetAttribute, , 2000, kNeeded,                                     \
     (int* value, CUdeviceAttribute attribute, CUdevice device))                                    \
   X(deviceGetUuid, cuDeviceGetUuid, _v2, 11040, kOptional, (CUuuid* uuid, CUdevice device))        \
+  X(deviceGetPciBusId, cuDeviceGetPCIBusId, , 4010, kOptional,                                     \
+    (char* id, int length, CUdevice device))                                                       \
   X(deviceCanAccessPeer, cuDeviceCanAccessPeer, , 4000, kNeeded,                                   \
     (int* can, CUdevice device, CUdevice peer))                                                    \
   X(primaryCtxRetain, cuDevicePrimaryCtxRetain, , 7000, kNeeded,                                   \

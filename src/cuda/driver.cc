@@ -11,6 +11,7 @@
 #include "base/guarded.h"
 #include "base/process_id.h"
 #include "base/shared_library.h"
+#include "base/text.h"
 
 namespace viaduct::cuda {
 namespace {
@@ -157,6 +158,11 @@ Result<Device> Driver::device(std::uint32_t ordinal) const {
   out.name = fmt::format("GPU {} ({})", ordinal, name.data());
   if (api_.deviceGetUuid != nullptr)
     VIADUCT_CUDA_CHECK(*this, deviceGetUuid, out.name, &out.uuid, out.handle);
+  std::array<char, 32> pci{};
+  if (api_.deviceGetPciBusId != nullptr)
+    VIADUCT_CUDA_CHECK(*this, deviceGetPciBusId, out.name, pci.data(),
+                       static_cast<int>(pci.size()) - 1, out.handle);
+  out.pci = base::lower(pci.data());
   using enum CUdeviceAttribute;
   out.multiprocessors = static_cast<std::uint32_t>(attribute(out.handle, kMultiprocessorCount));
   out.gpu_direct = attribute(out.handle, kGpuDirectRdma) != 0;

@@ -26,6 +26,7 @@ struct Device {
   CUdevice handle = 0;
   std::string name = {};  // "GPU 0 (NVIDIA H100 80GB HBM3)"
   CUuuid uuid = {};       // all zero if the driver cannot say it
+  std::string pci = {};   // its PCI address, "0000:18:00.0"; empty if the driver does not say it
   std::uint32_t multiprocessors = 0;
   bool posix_fd = false;    // memory can be shared by a file descriptor
   bool gpu_direct = false;  // a NIC can reach memory that is allocated for it

@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "host/direct_io.h"
+#include "host/storage.h"
 
 namespace viaduct::diag {
 namespace {
@@ -36,18 +37,15 @@ Tried refused(const char* call, int error) {
   return {.ok = false, .text = fmt::format("{}: {}", call, ::strerror(error))};
 }
 
-// Finds the line of /proc/self/mountinfo that an open descriptor belongs to:
-// "36 35 98:0 / /data rw,noatime shared:1 - ext4 /dev/sda1 rw".
+// Finds the mount that an open descriptor belongs to.
 void addMount(int fd, PathFacts& out) {
   const std::string id =
       valueIn(Tree().read(fmt::format("/proc/self/fdinfo/{}", fd)).text, "mnt_id");
-  for (const std::string& line : Tree().lines("/proc/self/mountinfo")) {
-    const auto words = base::wordsOf(line);
-    const auto dash = std::find(words.begin(), words.end(), "-");
-    if (words.size() < 5 || words[0] != id || words.end() - dash < 3) continue;
-    out.mount = words[4];
-    out.kind = dash[1];
-    out.source = dash[2];
+  for (host::Mount& mount : host::mounts()) {
+    if (mount.id != id) continue;
+    out.mount = std::move(mount.point);
+    out.kind = std::move(mount.type);
+    out.source = std::move(mount.source);
   }
   if (out.kind.empty() && host::isInMemory(fd)) out.kind = "tmpfs";
 }

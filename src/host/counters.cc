@@ -1,6 +1,8 @@
 #include "host/counters.h"
 
+#include "base/lists.h"
 #include "base/text.h"
+#include "host/link_facts.h"
 #include "host/rdma.h"
 
 namespace viaduct::host {
@@ -40,8 +42,27 @@ std::vector<Counter> interfaceCounters(const Tree& tree) {
   return out;
 }
 
+std::vector<Counter> confirmed(std::vector<Counter> last, const std::vector<Counter>& first,
+                               const std::vector<Counter>& netlink) {
+  const auto agreed = [](std::uint64_t from, std::uint64_t figure, std::uint64_t to) {
+    return from <= figure && figure <= to ? to : figure;
+  };
+  for (Counter& one : last) {
+    const Counter* const before = base::firstWith(first, &Counter::device, one.device);
+    const Counter* const second = base::firstWith(netlink, &Counter::device, one.device);
+    if (before == nullptr || second == nullptr) continue;
+    one.netlink = LinkBytes{agreed(before->sent, second->sent, one.sent),
+                            agreed(before->received, second->received, one.received)};
+  }
+  return last;
+}
+
 std::vector<Counter> readCounters(const Tree& tree) {
   std::vector<Counter> out = interfaceCounters(tree);
+  if (tree.live()) {
+    const std::vector<Counter> netlink = linkCounters();
+    out = confirmed(interfaceCounters(tree), out, netlink);
+  }
   for (const RdmaPort& port : rdmaPorts(tree))
     if (auto counter = readPort(tree, port)) out.push_back(*std::move(counter));
   return out;

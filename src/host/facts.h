@@ -10,9 +10,24 @@
 
 namespace viaduct::host {
 
+// When the kernel started, in seconds of the real-time clock, from two sources. Time namespaces are
+// accounted for. 0: unknown.
+struct KernelStart {
+  double by_clock = 0;  // real-time clock less uptime, exact to microseconds
+  double by_stat = 0;   // btime of /proc/stat, in whole seconds
+  friend bool operator==(const KernelStart&, const KernelStart&) = default;
+};
+// The clocks are this machine's, so the start of another machine's kernel is unknown.
+KernelStart kernelStart(const Tree& tree = {});
+// The time that a time namespace adds to the uptime, in seconds.
+double uptimeOffset(const Tree& tree);
+// True if both are known and agree to a millisecond. Two kernels rarely start that close together.
+bool startedTogether(double one, double other);
+
 // A machine. Unknown fields are empty or 0.
 struct Facts {
-  std::string boot_id = {};  // changes with every boot: equal means the same running kernel
+  std::string boot_id = {};   // changes with every boot: equal means the same running kernel
+  double kernel_started = 0;  // KernelStart::by_clock
   std::string hostname = {};
   std::string kernel = {};     // its release
   std::string cpu_model = {};  // of the first core

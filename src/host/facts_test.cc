@@ -91,5 +91,20 @@ TEST_F(FactsTest, LoopbackIsAmongTheInterfaces) {
             loop->addresses.end());
 }
 
+TEST_F(FactsTest, ATimeNamespacesOffsetIsRead) {
+  EXPECT_EQ(uptimeOffset(Tree(root_.path())), 0);
+  put("proc/self/timens_offsets",
+      "monotonic           1         0\nboottime     -86400 500000000\n");
+  EXPECT_DOUBLE_EQ(uptimeOffset(Tree(root_.path())), -86399.5);
+}
+
+TEST(KernelStartHere, BothSourcesAgree) {
+  const KernelStart start = kernelStart();
+  EXPECT_NEAR(start.by_clock, start.by_stat, 1.5);
+  EXPECT_TRUE(startedTogether(start.by_clock, kernelStart().by_clock));
+  EXPECT_FALSE(startedTogether(start.by_clock, start.by_clock + 0.01));
+  EXPECT_FALSE(startedTogether(0, 0)) << "both are unknown";
+}
+
 }  // namespace
 }  // namespace viaduct::host

@@ -107,18 +107,24 @@ struct RateReader {
 constexpr std::array kReaders{RateReader{"tbf", tbfRate}, RateReader{"cake", cakeRate},
                               RateReader{"netem", netemRate}};
 
+// Calls `each` with the structure and the attributes of each interface.
+template <class Each>
+void eachLink(Bytes messages, Each each) {
+  eachMessage(messages, [&](std::uint32_t type, Bytes message) {
+    if (type == RTM_NEWLINK && message.size() >= sizeof(ifinfomsg))
+      each(structIn<ifinfomsg>(message), attributesAfter<ifinfomsg>(message));
+  });
+}
+
 using ByIndex = std::map<int, LinkFacts>;
 
 ByIndex linksIn(Bytes messages) {
   ByIndex out;
-  eachMessage(messages, [&](std::uint32_t type, Bytes message) {
-    if (type != RTM_NEWLINK || message.size() < sizeof(ifinfomsg)) return;
-    const Bytes attributes = attributesAfter<ifinfomsg>(message);
+  eachLink(messages, [&](const ifinfomsg& head, Bytes attributes) {
     const auto counts = structIn<rtnl_link_stats64>(attributeOf(attributes, IFLA_STATS64));
-    out[structIn<ifinfomsg>(message).ifi_index] = {
-        .name = textIn(attributeOf(attributes, IFLA_IFNAME)),
-        .mtu = structIn<std::uint32_t>(attributeOf(attributes, IFLA_MTU)),
-        .dropped = counts.rx_dropped + counts.tx_dropped};
+    out[head.ifi_index] = {.name = textIn(attributeOf(attributes, IFLA_IFNAME)),
+                           .mtu = structIn<std::uint32_t>(attributeOf(attributes, IFLA_MTU)),
+                           .dropped = counts.rx_dropped + counts.tx_dropped};
   });
   return out;
 }
@@ -222,6 +228,24 @@ std::vector<LinkFacts> linkFactsFrom(const LinkAnswers& answers) {
   std::vector<LinkFacts> out;
   for (auto& [index, link] : links) out.push_back(std::move(link));
   return out;
+}
+
+std::vector<Counter> linkCountersFrom(std::span<const std::byte> links) {
+  std::vector<Counter> out;
+  eachLink(links, [&](const ifinfomsg& /*head*/, Bytes attributes) {
+    const Bytes counts = attributeOf(attributes, IFLA_STATS64);
+    if (counts.empty()) return;
+    const auto figures = structIn<rtnl_link_stats64>(counts);
+    out.push_back(
+        {textIn(attributeOf(attributes, IFLA_IFNAME)), figures.tx_bytes, figures.rx_bytes});
+  });
+  return out;
+}
+
+std::vector<Counter> linkCounters() {
+  const base::Fd netlink = openNetlink();
+  return netlink ? linkCountersFrom(ask(netlink, RTM_GETLINK, ifinfomsg{}))
+                 : std::vector<Counter>{};
 }
 
 std::vector<LinkFacts> linkFacts() {

@@ -1,5 +1,6 @@
-// Facts of network interfaces that only netlink has: the queueing disciplines that limit them, and
-// dropped packets. They are those of this process's network namespace. Threads: pure functions.
+// Facts of network interfaces from netlink: the queueing disciplines that limit them, dropped
+// packets, and a second count of their bytes. They are those of this process's network namespace.
+// Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "host/counters.h"
 
 namespace viaduct::host {
 
@@ -22,11 +25,14 @@ struct LinkFacts {
 };
 // Empty if the kernel refuses.
 std::vector<LinkFacts> linkFacts();
+// The bytes that interfaces have carried. Empty if the kernel refuses.
+std::vector<Counter> linkCounters();
 
 // The kernel's answers to a request for all interfaces, all queueing disciplines, and all classes.
 struct LinkAnswers {
   std::span<const std::byte> links = {}, disciplines = {}, classes = {};
 };
 std::vector<LinkFacts> linkFactsFrom(const LinkAnswers& answers);
+std::vector<Counter> linkCountersFrom(std::span<const std::byte> links);
 
 }  // namespace viaduct::host

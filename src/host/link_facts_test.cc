@@ -59,6 +59,8 @@ Bytes link(int index, std::string_view name, std::uint32_t mtu, std::uint64_t dr
   rtnl_link_stats64 counts{};
   counts.rx_dropped = dropped;
   counts.tx_dropped = 1;
+  counts.tx_bytes = mtu * 1'000'000'000ULL;
+  counts.rx_bytes = 7;
   return message(RTM_NEWLINK, body,
                  all({attribute(IFLA_IFNAME, text(name)), attribute(IFLA_MTU, bytesOf(mtu)),
                       attribute(IFLA_STATS64, bytesOf(counts))}));
@@ -111,6 +113,7 @@ TEST(LinkFacts, ACutAnswerIsReadUpToItsLastWholePart) {
   for (std::size_t length = 0; length < links.size(); ++length) {
     const Bytes cut(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(length));
     EXPECT_TRUE(linkFactsFrom({.links = cut}).empty());
+    EXPECT_TRUE(linkCountersFrom(cut).empty());
   }
   for (std::size_t length = 0; length < disciplines.size(); ++length) {
     const Bytes cut(disciplines.begin(), disciplines.begin() + static_cast<std::ptrdiff_t>(length));
@@ -123,6 +126,30 @@ TEST(LinkFacts, ACutAnswerIsReadUpToItsLastWholePart) {
       damaged[at] = static_cast<std::byte>(wrong);
       EXPECT_LE(linkFactsFrom({.links = links, .disciplines = damaged}).size(), 1U);
     }
+}
+
+TEST(LinkFacts, BytesAreCountedWith64Bits) {
+  EXPECT_EQ(linkCountersFrom(link(2, "rail0", 1500, 5)),
+            (std::vector<Counter>{{"rail0", 1'500'000'000'000, 7}}));
+}
+
+TEST(Counters, AFigureBetweenTwoReadingsAgreesWithTheLast) {
+  const std::vector<Counter> first{{"a", 10, 10}, {"b", 10, 10}, {"c", 1, 1}},
+      last{{"a", 20, 10}, {"b", 20, 10}, {"c", 1, 1}, {"fresh", 1, 1}},
+      netlink{{"a", 15, 10}, {"b", 21, 9}, {"fresh", 1, 1}};
+  const auto found = confirmed(last, first, netlink);
+  ASSERT_EQ(found.size(), 4U);
+  EXPECT_EQ(found[0].netlink, (LinkBytes{20, 10}));
+  EXPECT_EQ(found[1].netlink, (LinkBytes{21, 9}));
+  EXPECT_FALSE(found[2].netlink) << "netlink does not know it";
+  EXPECT_FALSE(found[3].netlink) << "it was not there before";
+}
+
+TEST(Counters, NetlinkConfirmsTheInterfacesOfThisHost) {
+  const auto all = readCounters();
+  const auto lo = std::ranges::find(all, "lo", &Counter::device);
+  ASSERT_NE(lo, all.end());
+  EXPECT_EQ(lo->netlink, (LinkBytes{lo->sent, lo->received}));
 }
 
 TEST(LinkFacts, LoopbackOfThisHostIsThere) {

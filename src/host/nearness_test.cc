@@ -169,6 +169,25 @@ TEST_F(Machine, TheNearestOfNestedSwitchesCounts) {
   EXPECT_EQ(near[1].distance.kind, Kind::kBridge);
 }
 
+TEST_F(Machine, AGpuIsConfirmedByItsPciFunctionItsDriverAndItsModel) {
+  const std::string at = "0000:18:00.0", function = "pci0000:15/0000:15:01.0/" + at;
+  const auto doubt = [&](const std::string& address = "0000:18:00.0") {
+    return doubtOfNvidiaGpu(root(), address, "GPU 0 (NVIDIA H100 80GB HBM3)");
+  };
+  EXPECT_EQ(doubt(""), "its driver does not tell its PCI address");
+  EXPECT_EQ(doubt(), "the kernel knows no NVIDIA device at 0000:18:00.0");
+  gpu(function, 0);
+  EXPECT_EQ(doubt(), "the kernel's driver of 0000:18:00.0 is none, not nvidia");
+  put("sys/devices/drivers/nvidia/module", "");
+  link("sys/devices/" + function + "/driver", "drivers/nvidia");
+  EXPECT_EQ(doubt(), "") << "a container may hide the driver's own files";
+  const std::string information = "proc/driver/nvidia/gpus/" + at + "/information";
+  put(information, "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 60");
+  EXPECT_EQ(doubt(), "");
+  put(information, "Model: \t\t NVIDIA T4\nIRQ:   \t\t 60");
+  EXPECT_EQ(doubt(), "the kernel's driver knows NVIDIA T4 at 0000:18:00.0");
+}
+
 TEST_F(Machine, ADisplayAdapterIsNoGpu) {
   gpu("pci0000:15/0000:15:01.0/0000:16:00.0", 0);
   put("sys/devices/pci0000:00/0000:00:02.0/class", "0x030000");

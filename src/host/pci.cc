@@ -123,4 +123,20 @@ std::vector<std::string> gpuAddresses(const Tree& tree) {
   return out;
 }
 
+std::string doubtOfNvidiaGpu(const Tree& tree, const std::string& address, std::string_view name) {
+  if (!isPciAddress(address)) return "its driver does not tell its PCI address";
+  const std::string folder = kPciFunctions + address;
+  if (tree.number(folder + "/vendor").value_or(0) != kNvidia)
+    return fmt::format("the kernel knows no NVIDIA device at {}", address);
+  if (const std::string driver = lastOf(tree, folder + "/driver"); driver != "nvidia")
+    return fmt::format("the kernel's driver of {} is {}, not nvidia", address,
+                       driver.empty() ? "none" : driver);
+  // Containers may hide this file.
+  const std::string model = valueIn(
+      tree.tryRead(fmt::format("/proc/driver/nvidia/gpus/{}/information", address)).text, "Model");
+  if (!model.empty() && name.find(model) == std::string_view::npos)
+    return fmt::format("the kernel's driver knows {} at {}", model, address);
+  return {};
+}
+
 }  // namespace viaduct::host

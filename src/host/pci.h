@@ -68,4 +68,8 @@ std::vector<std::string> functionsOfClass(const Tree& tree, std::string_view kin
 // The addresses of GPUs. A server's display adapter is not a GPU in this sense.
 std::vector<std::string> gpuAddresses(const Tree& tree = {});
 
+// Why this kernel does not confirm that an NVIDIA GPU of that name has that PCI address, for
+// people. Empty: it does. `name` may contain more than the model.
+std::string doubtOfNvidiaGpu(const Tree& tree, const std::string& address, std::string_view name);
+
 }  // namespace viaduct::host

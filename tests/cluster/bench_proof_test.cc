@@ -8,6 +8,7 @@
 #include "cluster/command.h"
 #include "cluster/hosts.h"
 #include "support/paths.h"
+#include "support/preloads.h"
 
 namespace viaduct::testing {
 namespace {
@@ -43,7 +44,7 @@ class BenchProof : public ::testing::Test {
       return "VIADUCT_SECRET=word VIADUCT_LISTEN=" + listen + " VIADUCT_RAILS=" + rails +
              variables_;
     };
-    Command initiator(a_, all + "0", environment(listen_a_, rails_a_));
+    Command initiator(a_, all + "0", environment(listen_a_, rails_a_) + variables_a_);
     Command target(b_, all + "1", environment(listen_b_, rails_b_) + before_target_);
     const int target_code = target.finish();
     const int code = initiator.finish();
@@ -52,7 +53,8 @@ class BenchProof : public ::testing::Test {
   }
 
   Host a_, b_;
-  std::string listen_a_ = "10.77.0.1:0", listen_b_ = "10.77.0.2:0", rails_a_, rails_b_, variables_;
+  std::string listen_a_ = "10.77.0.1:0", listen_b_ = "10.77.0.2:0", rails_a_, rails_b_, variables_,
+              variables_a_;
   std::string before_target_;  // a program that starts the target
   std::string text_;
 };
@@ -70,6 +72,19 @@ TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
   EXPECT_EQ(run("").first, 1) << text_;
   EXPECT_TRUE(hasWords(text_, "FALLBACK")) << text_;
   EXPECT_TRUE(hasWords(text_, "went over rail1 of")) << text_;
+}
+
+// The same route, and /proc/net/dev of one end shows the bytes at the requested interface.
+TEST_F(BenchProof, AForgedCountOfTheInterfaceIsNotBelieved) {
+  if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
+  makeRails(2);
+  rails_a_ = "10.77.0.1";
+  listen_b_ = "10.77.1.2:0";
+  variables_a_ = std::string(" LIE_NETWORK=rail0,rail1 LD_PRELOAD=") + kLieOtherHost;
+  EXPECT_EQ(run("").first, 0) << text_;
+  EXPECT_TRUE(hasWords(text_, "^ unproven:")) << text_;
+  EXPECT_TRUE(hasWords(text_, "B by /proc/net/dev but")) << text_;
+  EXPECT_FALSE(hasWords(text_, ", proven")) << text_;
 }
 
 // A libfabric provider that claims to be RDMA: tests/lies/tcp_as_efa.cc.

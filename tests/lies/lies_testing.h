@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "app/program.h"
+#include "support/preloads.h"
 
 namespace viaduct::testing {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kPreloads = false;
-#else
-constexpr bool kPreloads = true;
-#endif
 
 inline std::size_t count(const std::string& text, const std::string& word) {
   std::size_t found = 0;

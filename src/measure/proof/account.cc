@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <tuple>
+#include <utility>
+
+#include "base/lists.h"
 
 namespace viaduct::measure::proof {
 namespace {
@@ -32,6 +36,34 @@ Flow flowOf(const Observation& seen, const Counter& before, const Counter* quiet
   return out;
 }
 
+// Returns the contradiction between two sources of one figure, if their difference changed from one
+// reading to a later one.
+std::string contradiction(const Counter& from, const Counter& to, std::uint64_t Counter::* figure,
+                          std::uint64_t host::LinkBytes::* second, std::string_view verb) {
+  const std::uint64_t one = to.*figure - from.*figure,
+                      other = (*to.netlink).*second - (*from.netlink).*second;
+  if (one == other) return {};
+  return fmt::format("{} {} B by /proc/net/dev but {} B by netlink", verb, one, other);
+}
+
+// Returns why an interface's counter is not believed. RDMA ports have one source only.
+std::string doubtOf(const host::Device& device, const Counter* quiet, const Counter* before,
+                    const Counter* after) {
+  if (device.kind == host::DeviceKind::kRdma || quiet == nullptr || before == nullptr ||
+      after == nullptr)
+    return {};
+  if (!quiet->netlink || !before->netlink || !after->netlink)
+    return "counted bytes that netlink does not confirm";
+  for (const auto& [from, to] : {std::pair(before, after), std::pair(quiet, before)}) {
+    std::string sent = contradiction(*from, *to, &Counter::sent, &host::LinkBytes::sent, "sent");
+    if (!sent.empty()) return sent;
+    std::string received =
+        contradiction(*from, *to, &Counter::received, &host::LinkBytes::received, "received");
+    if (!received.empty()) return received;
+  }
+  return {};
+}
+
 CounterDomain domainFrom(const Observation& seen) {
   CounterDomain out{.name = seen.place.hostname.empty() ? "?" : seen.place.hostname,
                     .place = &seen.place,
@@ -40,7 +72,9 @@ CounterDomain domainFrom(const Observation& seen) {
     DeviceTraffic line{.device = &device};
     const Counter* after = find(seen.after, device.name);
     const Counter* quiet = find(seen.quiet, device.name);
-    if (const Counter* before = find(seen.before, device.name)) {
+    const Counter* before = find(seen.before, device.name);
+    line.doubt = doubtOf(device, quiet, before, after);
+    if (before != nullptr && line.doubt.empty()) {
       line.sent = flowOf(seen, *before, quiet, after, &Counter::sent);
       line.received = flowOf(seen, *before, quiet, after, &Counter::received);
     }
@@ -56,7 +90,22 @@ bool sameCounters(const HostPlace& a, const HostPlace& b) {
   return !a.boot_id.empty() && a.boot_id == b.boot_id && a.network == b.network;
 }
 
+// True if a member's clocks and its /proc/stat tell different stories. The file has whole seconds.
+bool contradictsItself(const host::KernelStart& start) {
+  constexpr double kTolerance = 1.5;
+  return start.by_clock > 0 && start.by_stat > 0 &&
+         std::abs(start.by_clock - start.by_stat) > kTolerance;
+}
+
 }  // namespace
+
+std::vector<std::string> devicesOf(std::span<const host::StorageStack> storage) {
+  std::vector<std::string> out;
+  for (const host::StorageStack& one : storage)
+    for (const std::string& device : one.devices)
+      if (!base::contains(out, device)) out.push_back(device);
+  return out;
+}
 
 Realm realmOf(std::string_view backend, std::string_view way) {
   if (way.ends_with(kFaultsMark)) way.remove_suffix(kFaultsMark.size());
@@ -133,6 +182,29 @@ void Account::addDomains() {
 bool Account::sameHost(std::uint32_t a, std::uint32_t b) const {
   const std::string& boot = seen_[a].place.boot_id;
   return a == b || (!boot.empty() && boot == seen_[b].place.boot_id);
+}
+
+std::string Account::doubtOfHosts(std::uint32_t a, std::uint32_t b) const {
+  const HostPlace &one = seen_[a].place, &other = seen_[b].place;
+  if (a == b || one.process == other.process) return {};
+  for (const std::uint32_t rank : {a, b})
+    if (const host::KernelStart& start = seen_[rank].place.kernel; contradictsItself(start))
+      return fmt::format(
+          "the clocks of rank {} place the start of its kernel {:.0f} s from where /proc/stat does",
+          rank, std::abs(start.by_clock - start.by_stat));
+  const double here = one.kernel.by_clock, there = other.kernel.by_clock;
+  const bool together = host::startedTogether(here, there);
+  if (!sameHost(a, b) && together)
+    return fmt::format(
+        "ranks {} and {} have different boot ids, but kernels that started in the same "
+        "millisecond: perhaps one host",
+        a, b);
+  if (sameHost(a, b) && here > 0 && there > 0 && !together)
+    return fmt::format(
+        "ranks {} and {} have one boot id, but kernels that started {:.3g} s apart: perhaps two "
+        "hosts",
+        a, b, std::abs(here - there));
+  return {};
 }
 
 bool Account::onNetwork(const PayloadStream& stream) const {

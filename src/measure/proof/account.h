@@ -16,6 +16,9 @@
 
 namespace viaduct::measure::proof {
 
+// Returns the lowest block devices of some storage, each once.
+std::vector<std::string> devicesOf(std::span<const host::StorageStack> storage);
+
 // Returns the kind of counters that see a share's bytes, as its backend declares it.
 Realm realmOf(std::string_view backend, std::string_view way);
 
@@ -37,6 +40,8 @@ struct Flow {
 struct DeviceTraffic {
   const host::Device* device = nullptr;
   Flow sent = {}, received = {};
+  // Why the counter is not believed, for people. Its flows are then without a count.
+  std::string doubt = {};
   const Flow& in(Direction way) const { return way == Direction::kSent ? sent : received; }
   bool network() const { return device->kind != host::DeviceKind::kLoopback; }
 };
@@ -84,6 +89,9 @@ class Account {
   const std::vector<CounterDomain>& domains() const { return domains_; }
   std::size_t domainOf(std::uint32_t rank) const { return domain_of_[rank]; }
   bool sameHost(std::uint32_t a, std::uint32_t b) const;
+  // Why it is in doubt whether two members are on one host, for people. Empty: boot ids and the
+  // starts of their kernels agree.
+  std::string doubtOfHosts(std::uint32_t a, std::uint32_t b) const;
   // True for a stream of sockets within one domain. Its bytes pass the loopback device.
   bool loops(const PayloadStream& stream) const {
     return domain_of_[stream.source] == domain_of_[stream.sink];

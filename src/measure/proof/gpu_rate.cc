@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cuda/memory.h"
+#include "host/pci.h"
 
 namespace viaduct::measure::proof {
 namespace {
@@ -116,7 +117,11 @@ class Copies {
 }  // namespace
 
 GpuPlace placeOf(std::uint32_t device, const Gpu& gpu) {
-  return {.device = device, .id = idOf(gpu->device()), .name = gpu->device().name};
+  const cuda::Device& facts = gpu->device();
+  return {.device = device,
+          .id = idOf(facts),
+          .name = facts.name,
+          .doubt = host::doubtOfNvidiaGpu(host::Tree(), facts.pci, facts.name)};
 }
 
 GpuRate measureGpuRate(const Gpu& from, const Gpu& to) {

@@ -163,6 +163,61 @@ TEST(Proof, OthersTrafficIsSubtractedAndNamed) {
   EXPECT_TRUE(has(doubtful.why, "of which 100 MB may be other traffic")) << doubtful.why;
 }
 
+TEST(Proof, ACounterIsBelievedIfNetlinkConfirmsIt) {
+  // The counts of two rails are swapped in /proc/net/dev of one end.
+  const auto with = [](std::optional<host::LinkBytes> rail0, std::optional<host::LinkBytes> rail1) {
+    return judged({Seen("a")
+                       .ethernet("rail0", 0, kGB, 10)
+                       .netlink(rail0)
+                       .ethernet("rail1", 0, 500, 10)
+                       .netlink(rail1)
+                       .claims(1, {{"tcp", "socket", "rail0", kGB, 1}}),
+                   Seen("b").ethernet("rail0", 0, 10, kGB)},
+                  1.0);
+  };
+  const host::LinkBytes much{2 * kGB, kGB + 10}, little{kGB + 500, kGB + 10};
+  EXPECT_EQ(with(much, little).verdict, Verdict::kOk) << with(much, little).why;
+  const auto swapped = with(little, much);
+  EXPECT_EQ(swapped.verdict, Verdict::kUnproven);
+  EXPECT_EQ(swapped.path[0].proven, Proven::kUnproven);
+  EXPECT_TRUE(
+      has(swapped.why, "rail0 of a sent 1000000000 B by /proc/net/dev but 500 B by netlink"))
+      << swapped.why;
+  const auto alone = with(std::nullopt, little);
+  EXPECT_EQ(alone.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(alone.why, "rail0 of a counted bytes that netlink does not confirm"))
+      << alone.why;
+}
+
+TEST(Proof, AForgedCounterIsNoSilence) {
+  const auto with = [](std::uint64_t looped) {
+    return judged({Seen("a")
+                       .netlink(host::LinkBytes{kGB + looped, kGB + looped})
+                       .memory(20)
+                       .claims(1, {{"local", "mapped", "memory", kGB, 1}}),
+                   Seen("a")},
+                  10.0);
+  };
+  EXPECT_EQ(with(0).verdict, Verdict::kOk) << with(0).why;
+  const auto forged = with(kGB);
+  EXPECT_EQ(forged.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(forged.why, "lo of a sent 0 B by /proc/net/dev but 1000000000 B by netlink"))
+      << forged.why;
+}
+
+// A device without a believed counter may have carried the bytes that the named one lacks.
+TEST(Proof, ADoubtedCounterIsNoMemoryCopy) {
+  const auto row = judged({Seen("a")
+                               .ethernet("rail0", 0, 500, 0)
+                               .ethernet("rail1", 0, 0, 0)
+                               .netlink(std::nullopt)
+                               .claims(1, {{"tcp", "socket", "rail0", kGB, 1}}),
+                           Seen("b").ethernet("rail0", 0, 10, kGB)},
+                          1.0);
+  EXPECT_EQ(row.verdict, Verdict::kFallback);
+  EXPECT_TRUE(has(row.why, "did not go over rail0 of a, and rail1 of a counted")) << row.why;
+}
+
 TEST(Proof, WithoutCountersNothingIsProven) {
   auto a = Seen("a").ethernet("eth0", 0, kGB, 0).silentCounters();
   a.claims(1, {{"tcp", "socket", "any", kGB, 1}});
@@ -294,6 +349,54 @@ TEST(Proof, TwoContainersOnOneHostUseTheNetworkBetweenThem) {
                           1.0);
   EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
   EXPECT_TRUE(has(row.proof, "a (rank 0)")) << row.proof;
+}
+
+class Hosts : public ::testing::Test {
+ protected:
+  static constexpr double kStart = 1'795'839'427.25;
+  static Judgement row(const std::string& boot_of_b, double start_of_b, double stat_of_b) {
+    const bool same = boot_of_b == "boot of a";
+    Seen a("a"), b("b");
+    a.process(1).started(kStart, kStart - 0.25).on("boot of a", "net:[1]");
+    b.process(2).started(start_of_b, stat_of_b).on(boot_of_b, same ? "net:[1]" : "net:[2]");
+    if (same)
+      return judged({a.memory(20).claims(1, {{"local", "mapped", "memory", kGB, 1}}), b}, 10.0);
+    return judged({a.ethernet("eth0", 0, kGB, 0).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
+                   b.ethernet("eth0", 0, 0, kGB)},
+                  1.0);
+  }
+};
+
+TEST_F(Hosts, AreTwoIfBootIdsAndStartsOfTheirKernelsDiffer) {
+  const auto two = row("boot of b", kStart + 12, kStart + 11.75);
+  EXPECT_EQ(two.verdict, Verdict::kOk) << two.why;
+  EXPECT_EQ(row("boot of b", 0, 0).verdict, Verdict::kOk) << "its start is unknown";
+}
+
+TEST_F(Hosts, ArePerhapsOneIfTheirKernelsStartedTogether) {
+  const auto perhaps = row("boot of b", kStart + 2e-6, kStart - 0.25);
+  EXPECT_EQ(perhaps.verdict, Verdict::kUnproven);
+  EXPECT_EQ(perhaps.path[0].proven, Proven::kUnproven);
+  EXPECT_TRUE(has(perhaps.why,
+                  "ranks 0 and 1 have different boot ids, but kernels that started in "
+                  "the same millisecond: perhaps one host"))
+      << perhaps.why;
+}
+
+TEST_F(Hosts, ArePerhapsTwoIfOneBootIdHasTwoStarts) {
+  EXPECT_EQ(row("boot of a", kStart, kStart - 0.25).verdict, Verdict::kOk);
+  const auto perhaps = row("boot of a", kStart + 12, kStart + 11.75);
+  EXPECT_EQ(perhaps.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(
+      has(perhaps.why, "have one boot id, but kernels that started 12 s apart: perhaps two"))
+      << perhaps.why;
+}
+
+TEST_F(Hosts, WhoseClocksContradictProcAreInDoubt) {
+  const auto doubted = row("boot of b", kStart + 3600, kStart);
+  EXPECT_EQ(doubted.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(doubted.why, "the clocks of rank 1 place the start of its kernel 3600 s"))
+      << doubted.why;
 }
 
 TEST(Proof, AClaimAboutAnUnknownMemberIsNotBelieved) {
@@ -634,6 +737,20 @@ TEST(GpuCeiling, IsThatOfTheMemoriesThatTheRowConnects) {
   EXPECT_DOUBLE_EQ(within.ceiling->gb_per_s, 1500);
 }
 
+TEST(Gpus, ThatOnlyTheirDriverKnowsAreUnproven) {
+  const auto with = [](const std::string& doubt) {
+    return judged({Seen("a").gpu(0, "x", doubt).claims(1, direct(kGB)), Seen("a").gpu(0, "x")}, 25);
+  };
+  EXPECT_EQ(with("").verdict, Verdict::kOk) << with("").why;
+  const auto fake = with("the kernel knows no NVIDIA device at 0000:21:00.0");
+  EXPECT_EQ(fake.verdict, Verdict::kUnproven);
+  EXPECT_EQ(fake.path[0].proven, Proven::kUnproven);
+  EXPECT_TRUE(has(fake.why,
+                  "GPU x is known to its driver only: the kernel knows no NVIDIA device "
+                  "at 0000:21:00.0"))
+      << fake.why;
+}
+
 TEST(GpuCeiling, FollowsTheWorkingSetAsThatOfMemory) {
   const std::vector<Observation> seen{
       Seen("a").gpu(0, "x").gpuRate("x", "x", 1500).claims(1, direct(kGB)), Seen("a").gpu(0, "x")};
@@ -728,6 +845,40 @@ TEST(StoredFiles, AreProvenByTheBlockDevicesOfTheirProcess) {
             Verdict::kUnproven)
       << "the second member has no such bytes";
   EXPECT_EQ(judged({host().disk(0, kGB).stored(path)}, 1, "same-host").verdict, Verdict::kOk);
+}
+
+TEST(StoredFiles, AreProvenOnlyByTheLowestDevice) {
+  const std::vector<PathShare> path{{"file", "uring", "files", kGB, 9}};
+  const auto over = [&](const std::vector<std::string>& layers, std::uint64_t read) {
+    return judged({host().disk(kGB, 0).storage(layers, read, 0).stored(path, OpKind::kRead)}, 1);
+  };
+  const auto real = over({"xfs", "dm-0", "nvme0n1"}, kGB);
+  EXPECT_EQ(real.verdict, Verdict::kOk) << real.why;
+  EXPECT_EQ(real.path[0].device, "xfs over dm-0 over nvme0n1");
+  const auto cached = over({"xfs", "loop0", "ext4", "vda"}, 4096);
+  EXPECT_EQ(cached.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(cached.why, "vda read 4.10 kB for 1.00 GB of payload: memory above it answered"))
+      << cached.why;
+  const auto memory = over({"xfs", "loop0", "tmpfs"}, 0);
+  EXPECT_EQ(memory.verdict, Verdict::kUnproven);
+  EXPECT_EQ(memory.path[0].device, "xfs over loop0 over tmpfs");
+  EXPECT_TRUE(has(memory.why, "the file of rank 0 is in memory (xfs over loop0 over tmpfs)"))
+      << memory.why;
+  Observation unknown = host().disk(kGB, 0).stored(path, OpKind::kRead);
+  unknown.place.storage = {{.layers = {"nfs4 (server:/home)"}}};
+  EXPECT_TRUE(has(judged({unknown}, 1).why, "no block device is known under the files of rank 0"));
+}
+
+// Two members that read through one disk need both payloads from it.
+TEST(StoredFiles, ADiskThatMembersShareCarriesTheBytesOfBoth) {
+  const std::vector<PathShare> path{{"file", "uring", "files", kGB, 9}};
+  const auto with = [&](std::uint64_t read) {
+    const Seen one =
+        host().disk(kGB, 0).storage({"ext4", "vda"}, read, 0).stored(path, OpKind::kRead);
+    return judged({one, one}, 1);
+  };
+  EXPECT_EQ(with(2 * kGB).verdict, Verdict::kOk) << with(2 * kGB).why;
+  EXPECT_EQ(with(kGB).verdict, Verdict::kUnproven);
 }
 
 TEST(StoredFiles, InThePageCacheAreCopiesInMemory) {

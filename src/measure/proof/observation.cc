@@ -31,8 +31,14 @@ auto fields(base::Is<Device> auto& d) {
   return std::tie(d.name, d.kind, d.addresses, d.link_bytes_per_s, d.pcie_bytes_per_s, d.pcie,
                   d.numa, d.lower);
 }
-auto fields(base::Is<Counter> auto& c) { return std::tie(c.device, c.sent, c.received, c.unit); }
+auto fields(base::Is<LinkBytes> auto& c) { return std::tie(c.sent, c.received); }
+auto fields(base::Is<Counter> auto& c) {
+  return std::tie(c.device, c.sent, c.received, c.unit, c.netlink);
+}
+auto fields(base::Is<KernelStart> auto& k) { return std::tie(k.by_clock, k.by_stat); }
 auto fields(base::Is<DiskBytes> auto& d) { return std::tie(d.read, d.written); }
+auto fields(base::Is<StorageStack> auto& s) { return std::tie(s.layers, s.devices, s.in_memory); }
+auto fields(base::Is<DiskCount> auto& d) { return std::tie(d.device, d.bytes); }
 
 }  // namespace host
 namespace measure::proof {
@@ -40,12 +46,14 @@ namespace measure::proof {
 auto fields(base::Is<CopyRate> auto& r) { return std::tie(r.bytes, r.gb_per_s); }
 auto fields(base::Is<GpuRate> auto& r) { return std::tie(r.from, r.to, r.rates, r.why_not); }
 auto fields(base::Is<HostPlace> auto& p) {
-  return std::tie(p.hostname, p.boot_id, p.network, p.process, p.devices, p.rails, p.memory.threads,
-                  p.memory.one_thread_gb_per_s, p.memory.all_threads, p.gpus, p.gpu_rates);
+  return std::tie(p.hostname, p.boot_id, p.kernel, p.network, p.process, p.devices, p.rails,
+                  p.memory.threads, p.memory.one_thread_gb_per_s, p.memory.all_threads, p.gpus,
+                  p.gpu_rates, p.storage);
 }
 auto fields(base::Is<RailSockets> auto& r) { return std::tie(r.rail, r.figures); }
 auto fields(base::Is<Reading> auto& r) {
-  return std::tie(r.at_ns, r.counters, r.disk, r.causes_at_ns, r.links, r.rails, r.times);
+  return std::tie(r.at_ns, r.counters, r.disk, r.devices, r.causes_at_ns, r.links, r.rails,
+                  r.times);
 }
 auto fields(base::Is<Claim> auto& c) {
   return std::tie(c.peer, c.op, c.path.shares, c.stored, c.device, c.far_device);
@@ -56,7 +64,7 @@ auto fields(base::Is<Observation> auto& o) {
 
 namespace {
 
-constexpr std::uint8_t kProofVersion = 2;
+constexpr std::uint8_t kProofVersion = 3;
 
 bool makesSense(const Observation& o) {
   for (const host::Device& d : o.place.devices)

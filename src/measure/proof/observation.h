@@ -17,8 +17,10 @@
 #include "base/process_id.h"
 #include "host/counters.h"
 #include "host/devices.h"
+#include "host/facts.h"
 #include "host/link_facts.h"
 #include "host/process_limits.h"
+#include "host/storage.h"
 
 namespace viaduct::measure::proof {
 
@@ -51,9 +53,10 @@ struct GpuPlace {
   std::uint32_t device = 0;  // the device's number
   std::string id = {};       // the same in all processes, which may number the GPU differently
   std::string name = {};     // "GPU 0 (NVIDIA H100)"
+  std::string doubt = {};    // why the member's kernel does not confirm it; empty: it does
   friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
 };
-auto fields(base::Is<GpuPlace> auto& g) { return std::tie(g.device, g.id, g.name); }
+auto fields(base::Is<GpuPlace> auto& g) { return std::tie(g.device, g.id, g.name, g.doubt); }
 
 // The rate at which the driver copies between memory of GPUs, or between a GPU and pinned host
 // memory.
@@ -68,13 +71,15 @@ struct GpuRate {
 struct HostPlace {
   std::string hostname = {};
   std::string boot_id = {};
-  std::string network = {};  // the network namespace
+  host::KernelStart kernel = {};  // when it started, as seen just before the row
+  std::string network = {};       // the network namespace
   base::ProcessId process = {};
   std::vector<host::Device> devices = {};
   std::vector<std::string> rails = {};  // the requested rails; empty: any
   MemoryRates memory = {};
-  std::vector<GpuPlace> gpus = {};      // of the member's devices
-  std::vector<GpuRate> gpu_rates = {};  // that this member has measured
+  std::vector<GpuPlace> gpus = {};               // of the member's devices
+  std::vector<GpuRate> gpu_rates = {};           // that this member has measured
+  std::vector<host::StorageStack> storage = {};  // under the files that the member moves
   friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
 
@@ -88,7 +93,8 @@ struct RailSockets {
 struct Reading {
   std::uint64_t at_ns = 0;
   std::vector<host::Counter> counters = {};
-  std::optional<host::DiskBytes> disk = {};  // of the member's process
+  std::optional<host::DiskBytes> disk = {};   // of the member's process
+  std::vector<host::DiskCount> devices = {};  // of the lowest devices of its storage
   // These figures explain a slow row and prove nothing. Reading::quiet has none.
   std::uint64_t causes_at_ns = 0;  // when they were read
   std::vector<host::LinkFacts> links = {};

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/process_id.h"
 #include "causes/causes.h"
 #include "host/facts.h"
@@ -80,18 +81,31 @@ void moveCausesOn(Reading& earlier, const Reading& left, const Reading& back) {
   earlier.times.busy += back.times.busy - left.times.busy;
 }
 
+void addBetween(auto& one, const auto& then, const auto& now) {
+  one.sent += now.sent - then.sent;
+  one.received += now.received - then.received;
+}
+
+void moveDiskOn(host::DiskBytes& one, const host::DiskBytes& then, const host::DiskBytes& now) {
+  one.read += now.read - then.read;
+  one.written += now.written - then.written;
+}
+
 // Adds what was counted from `left` to `back` to an earlier reading, so that it does not count.
 void moveOn(Reading& earlier, const Reading& left, const Reading& back) {
   earlier.at_ns += back.at_ns - left.at_ns;
   matched(earlier.counters, left.counters, back.counters, &host::Counter::device,
           [](auto& one, const auto& then, const auto& now) {
-            one.sent += now.sent - then.sent;
-            one.received += now.received - then.received;
+            addBetween(one, then, now);
+            if (one.netlink && then.netlink && now.netlink)
+              addBetween(*one.netlink, *then.netlink, *now.netlink);
           });
   moveCausesOn(earlier, left, back);
-  if (!earlier.disk || !left.disk || !back.disk) return;
-  earlier.disk->read += back.disk->read - left.disk->read;
-  earlier.disk->written += back.disk->written - left.disk->written;
+  matched(earlier.devices, left.devices, back.devices, &host::DiskCount::device,
+          [](auto& one, const auto& then, const auto& now) {
+            moveDiskOn(one.bytes, then.bytes, now.bytes);
+          });
+  if (earlier.disk && left.disk && back.disk) moveDiskOn(*earlier.disk, *left.disk, *back.disk);
 }
 
 }  // namespace
@@ -117,9 +131,19 @@ void Observer::setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates) {
   place_.gpu_rates = std::move(rates);
 }
 
+void Observer::setFiles(std::span<const std::string> paths) {
+  for (const std::string& path : paths)
+    if (host::StorageStack one = host::storageUnder(path); !base::contains(place_.storage, one))
+      place_.storage.push_back(std::move(one));
+}
+
 Reading Observer::read() const {
   const host::Tree tree(root_);
-  return {.at_ns = now(), .counters = host::readCounters(tree), .disk = host::ownDiskBytes(tree)};
+  Reading out{
+      .at_ns = now(), .counters = host::readCounters(tree), .disk = host::ownDiskBytes(tree)};
+  for (const std::string& device : devicesOf(place_.storage))
+    if (auto bytes = host::diskCount(tree, device)) out.devices.push_back(*std::move(bytes));
+  return out;
 }
 
 void Observer::readCauses(Reading& into) const {
@@ -134,7 +158,9 @@ void Observer::readCauses(Reading& into) const {
 
 Observation Observer::before() const {
   Observation seen{.place = place_, .quiet = read()};
-  seen.limits = host::processLimits(host::Tree(root_));
+  const host::Tree tree(root_);
+  seen.place.kernel = host::kernelStart(tree);
+  seen.limits = host::processLimits(tree);
   std::this_thread::sleep_for(kLookAround);
   seen.before = read();
   readCauses(seen.before);
@@ -162,6 +188,7 @@ void Observer::claim(Observation& seen, std::vector<Claim> claims) const {
     seen.after.at_ns = late.at_ns;
     seen.after.counters = late.counters;
     seen.after.disk = late.disk;
+    seen.after.devices = late.devices;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ class Observer {
 
   // The GPUs of this member's devices, and the rates that it has measured for them.
   void setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates);
+
+  // The files that this member moves, or the folders in which it makes them.
+  void setFiles(std::span<const std::string> paths);
 
   // Call these while all members are idle, after a barrier or an answer. The call of before() takes
   // kLookAround.

@@ -1,6 +1,7 @@
 #include "measure/proof/prove.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +9,8 @@
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "base/lists.h"
 
 namespace viaduct::measure::proof {
 namespace {
@@ -84,6 +87,7 @@ class Prover {
     std::set<Need> told;   // at the ends that tell the share
     std::set<Need> other;  // at the ends that only sent or received
     bool apart = false;    // memory of two hosts
+    std::string doubt;     // why its ends may be others than they say
     std::vector<std::size_t> domains;
   };
 
@@ -97,6 +101,7 @@ class Prover {
     const Share& share = account_.shares()[stream.share];
     const std::size_t from = account_.domainOf(stream.source);
     const std::size_t to = account_.domainOf(stream.sink);
+    if (mine.doubt.empty()) mine.doubt = doubtOf(stream);
     if (staysInHost(share.realm) || share.realm == Realm::kUnknown) {
       mine.apart = mine.apart || !account_.sameHost(stream.source, stream.sink);
       mine.domains.insert(mine.domains.end(), {from, to});
@@ -123,6 +128,13 @@ class Prover {
          mine.other);
   }
 
+  std::string doubtOf(const PayloadStream& stream) const {
+    for (const GpuPlace* gpu : {stream.source_gpu, stream.sink_gpu})
+      if (gpu != nullptr && !gpu->doubt.empty())
+        return fmt::format("{} is known to its driver only: {}", gpu->name, gpu->doubt);
+    return account_.doubtOfHosts(stream.source, stream.sink);
+  }
+
   // Returns the bytes that the realm's devices had to carry for needs that name them.
   double taken(const Need& any) const {
     double out = 0;
@@ -146,6 +158,7 @@ class Prover {
   struct Sum {
     double payload = 0, all = 0, others = 0;
     bool readable = true, wrapped = false;
+    std::string doubt = {};
   };
 
   Finding check(const Need& need, std::uint64_t bytes) const {
@@ -161,6 +174,7 @@ class Prover {
     for (const DeviceTraffic* line : lines) {
       const Flow& flow = line->in(need.way);
       sum.readable = sum.readable && flow.counted.has_value();
+      if (sum.doubt.empty()) sum.doubt = doubtOf(domain, *line);
       if (!flow.counted) continue;
       sum.wrapped = sum.wrapped || flow.counted->wrapped;
       sum.all += static_cast<double>(flow.counted->bytes);
@@ -176,6 +190,18 @@ class Prover {
     out.text = countedText(*out.counted);
     decide(out, sum, domain.seconds);
     return out;
+  }
+
+  // Empty: the counter is believed, or cannot be read.
+  static std::string doubtOf(const CounterDomain& domain, const DeviceTraffic& line) {
+    if (line.doubt.empty()) return {};
+    return fmt::format("{} of {} {}", line.device->name, domain.name, line.doubt);
+  }
+
+  static std::string doubtOf(const CounterDomain& domain) {
+    for (const DeviceTraffic& line : domain.lines)
+      if (!line.doubt.empty()) return doubtOf(domain, line);
+    return {};
   }
 
   static std::string namesOf(const std::vector<const DeviceTraffic*>& lines) {
@@ -199,6 +225,8 @@ class Prover {
                                 amount(sum.others / std::max(seconds, 1e-9)));
     } else if (sum.wrapped) {
       out.text += ", and a 32-bit counter has wrapped";
+    } else if (!sum.doubt.empty()) {
+      out.text += ", and " + sum.doubt;
     } else if (!sum.readable) {
       out.text += ", and some counters cannot be read";
     } else if (sum.all >= sum.payload * kMost) {
@@ -223,14 +251,18 @@ class Prover {
     if (staysInHost(share.realm))
       entry.proven = share.told.stage == 0 ? silence(share, mine) : quietBesides(share, mine);
     else if (share.realm == Realm::kDisk)
-      entry.proven = onDisk(index);
+      proveStored(index, entry);
     else if (share.realm == Realm::kUnknown)
       note(fmt::format("viaduct does not know whether {}/{} uses a network", share.told.backend,
                        share.told.way));
     else
       proveNeeds(mine, share, entry);
+    if (!mine.doubt.empty()) {
+      noteFirst(mine.doubt);
+      if (entry.proven == Proven::kYes) entry.proven = Proven::kUnproven;
+    }
     if (share.told.way.ends_with(kFaultsMark)) {
-      noteFaults();
+      noteFirst("VIADUCT_FAULTS injected faults");
       entry.proven = Proven::kUnproven;
     }
     out_.path.push_back(std::move(entry));
@@ -252,8 +284,9 @@ class Prover {
         const auto payload = static_cast<double>(share.told.bytes);
         if (line.sent.counted && isQuiet(static_cast<double>(line.sent.counted->bytes), payload))
           continue;
-        note(fmt::format("{} of {} was too busy to rule out a network path", line.device->name,
-                         domain.name));
+        note(line.doubt.empty() ? fmt::format("{} of {} was too busy to rule out a network path",
+                                              line.device->name, domain.name)
+                                : doubtOf(domain, line));
         return Proven::kUnproven;
       }
     }
@@ -266,6 +299,11 @@ class Prover {
   // A stage in memory passes no device, so the devices carried the other stages only.
   Proven quietBesides(const Share& share, const OfShare& mine) {
     const double limit = static_cast<double>(share.told.bytes) * kQuiet;
+    for (const std::size_t d : mine.domains)
+      if (std::string doubt = doubtOf(account_.domains()[d]); !doubt.empty()) {
+        note(std::move(doubt));
+        return Proven::kUnproven;
+      }
     for (const std::size_t d : mine.domains)
       for (const Direction way : {Direction::kSent, Direction::kReceived})
         if (carriedBy(d, way) - neededOf(d, way) >= limit) {
@@ -295,37 +333,90 @@ class Prover {
     return out;
   }
 
-  // The kernel counts the bytes of each process at block devices, so others' traffic is left out.
-  Proven onDisk(std::size_t index) {
-    struct Told {
-      std::uint64_t bytes = 0;  // of all shares
-      bool mine = false;        // some are of this share
-    };
-    std::map<std::pair<std::uint32_t, OpKind>, Told> all;
+  // The payload of one member's reads or writes of files without the page cache.
+  struct Stored {
+    std::uint32_t rank = 0;
+    OpKind op = OpKind::kWrite;
+    double bytes = 0;   // of all shares
+    bool mine = false;  // some are of the share in question
+  };
+  std::vector<Stored> storedWith(std::size_t index) const {
+    std::vector<Stored> out;
     for (const PayloadStream& s : account_.streams()) {
       if (account_.shares()[s.share].realm != Realm::kDisk) continue;
-      Told& told = all[{s.teller, s.op}];
-      told.bytes += s.bytes;
-      told.mine = told.mine || s.share == index;
-    }
-    Proven out = Proven::kYes;
-    for (const auto& [who, told] : all) {
-      if (!told.mine) continue;
-      const Observation& seen = account_.seen()[who.first];
-      const auto bytes = static_cast<double>(told.bytes);
-      const bool writes = who.second == OpKind::kWrite;
-      if (!seen.before.disk || !seen.after.disk) {
-        note("the kernel does not count this process's bytes at block devices");
-        return Proven::kUnproven;
-      }
-      const auto counted =
-          static_cast<double>(writes ? seen.after.disk->written - seen.before.disk->written
-                                     : seen.after.disk->read - seen.before.disk->read);
-      if (counted < bytes * kMost) out = Proven::kUnproven;
-      note(fmt::format("block devices {} {} for {} of payload of rank {}",
-                       writes ? "wrote" : "read", amount(counted), amount(bytes), who.first));
+      Stored* known = base::firstOf(
+          out, [&](const Stored& one) { return one.rank == s.teller && one.op == s.op; });
+      if (known == nullptr) known = &out.emplace_back(Stored{.rank = s.teller, .op = s.op});
+      known->bytes += static_cast<double>(s.bytes);
+      known->mine = known->mine || s.share == index;
     }
     return out;
+  }
+
+  // The kernel counts the bytes of each process at block devices, and the bytes of each device. A
+  // device below others, such as the disk under a loop device, shows whether memory answered.
+  void proveStored(std::size_t index, ProvenShare& entry) {
+    const std::vector<Stored> all = storedWith(index);
+    std::vector<std::string> stacks;
+    bool proven = true;
+    for (const Stored& one : all) {
+      if (!one.mine) continue;
+      for (const host::StorageStack& stack : account_.seen()[one.rank].place.storage)
+        if (std::string text = stack.text(); !base::contains(stacks, text))
+          stacks.push_back(std::move(text));
+      const bool of_process = ofProcess(one), of_devices = ofDevices(one, all);
+      proven = proven && of_process && of_devices;
+    }
+    if (proven) entry.proven = Proven::kYes;
+    if (!stacks.empty()) entry.device = fmt::format("{}", fmt::join(stacks, " and "));
+  }
+
+  static double bytesOf(const host::DiskBytes& from, const host::DiskBytes& to, OpKind op) {
+    return static_cast<double>(op == OpKind::kWrite ? to.written - from.written
+                                                    : to.read - from.read);
+  }
+  static const char* pastOf(OpKind op) { return op == OpKind::kWrite ? "wrote" : "read"; }
+
+  // True if the process's own count has the payload.
+  bool ofProcess(const Stored& one) {
+    const Observation& seen = account_.seen()[one.rank];
+    if (!seen.before.disk || !seen.after.disk) {
+      note("the kernel does not count this process's bytes at block devices");
+      return false;
+    }
+    const double counted = bytesOf(*seen.before.disk, *seen.after.disk, one.op);
+    note(fmt::format("block devices {} {} for {} of payload of rank {}", pastOf(one.op),
+                     amount(counted), amount(one.bytes), one.rank));
+    return counted >= one.bytes * kMost;
+  }
+
+  // True if the lowest devices carried the payload of all members that use them.
+  bool ofDevices(const Stored& one, const std::vector<Stored>& all) {
+    const Observation& seen = account_.seen()[one.rank];
+    const std::vector<std::string> devices = devicesOf(seen.place.storage);
+    double payload = 0, counted = 0;
+    for (const Stored& other : all)
+      if (other.op == one.op && account_.sameHost(other.rank, one.rank) &&
+          devicesOf(account_.seen()[other.rank].place.storage) == devices)
+        payload += other.bytes;
+    for (const host::DiskCount& before : seen.before.devices)
+      if (const auto* after =
+              base::firstWith(seen.after.devices, &host::DiskCount::device, before.device))
+        counted += bytesOf(before.bytes, after->bytes, one.op);
+    if (!devices.empty() && counted >= payload * kMost) return true;
+    note(whyNot(one, devices, counted, payload));
+    return false;
+  }
+
+  std::string whyNot(const Stored& one, const std::vector<std::string>& devices, double counted,
+                     double payload) const {
+    const auto& storage = account_.seen()[one.rank].place.storage;
+    if (const auto* memory = base::firstWith(storage, &host::StorageStack::in_memory, true))
+      return fmt::format("the file of rank {} is in memory ({})", one.rank, memory->text());
+    if (devices.empty())
+      return fmt::format("no block device is known under the files of rank {}", one.rank);
+    return fmt::format("{} {} {} for {} of payload: memory above it answered",
+                       fmt::join(devices, "+"), pastOf(one.op), amount(counted), amount(payload));
   }
 
   void proveNeeds(const OfShare& mine, const Share& share, ProvenShare& entry) {
@@ -395,6 +486,9 @@ class Prover {
     if (!carriersOf(missing, need, isLoopback).empty())
       return detour(Detour::kLoopback,
                     fmt::format("{} went over loopback of {}, not over {}", bytes, host, asked));
+    if (const std::string doubt = doubtOf(account_.domains()[need.domain]); !doubt.empty())
+      return detour(Detour::kOtherInterface,
+                    fmt::format("{} did not go over {} of {}, and {}", bytes, asked, host, doubt));
     detour(Detour::kMemory,
            fmt::format("no device of {} carried the {} that {}/{} reported: a memory copy", host,
                        bytes, share.told.backend, share.told.way));
@@ -471,9 +565,9 @@ class Prover {
   void note(std::string text) { notes_.push_back(std::move(text)); }
 
   // Comes before all other notes, once.
-  void noteFaults() {
-    constexpr auto kText = "VIADUCT_FAULTS injected faults";
-    if (notes_.empty() || notes_.front() != kText) notes_.insert(notes_.begin(), kText);
+  void noteFirst(const std::string& text) {
+    std::erase(notes_, text);
+    notes_.insert(notes_.begin(), text);
   }
 
   std::string textOf() const {

@@ -1,6 +1,8 @@
 // Hand-made observations for tests of the verdicts. Threads: plain values.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +86,11 @@ class Seen {
     it_.place.network = network;
     return *this;
   }
+  // When its kernel started.
+  Seen& started(double by_clock, double by_stat) {
+    it_.place.kernel = {by_clock, by_stat};
+    return *this;
+  }
   Seen& process(std::uint8_t number) {
     it_.place.process = {number};
     return *this;
@@ -97,8 +104,8 @@ class Seen {
     it_.claims.push_back({.peer = peer, .op = op, .path = {shares}});
     return *this;
   }
-  Seen& gpu(std::uint32_t device, const std::string& id) {
-    it_.place.gpus.push_back({device, id, "GPU " + id});
+  Seen& gpu(std::uint32_t device, const std::string& id, const std::string& doubt = "") {
+    it_.place.gpus.push_back({device, id, "GPU " + id, doubt});
     return *this;
   }
   // A rate that this member has measured, of small and of large copies.
@@ -121,15 +128,42 @@ class Seen {
     it_.claims.push_back({.op = op, .path = {shares}, .stored = true});
     return *this;
   }
+  // What the kernel counts for the process, and at the disk below its files.
   Seen& disk(std::uint64_t read, std::uint64_t written) {
     it_.before.disk = {1000, 2000};
     it_.after.disk = {1000 + read, 2000 + written};
+    return storage({"ext4", "vda"}, read, written);
+  }
+  // Files above other layers. The lowest one counts bytes unless it is memory.
+  Seen& storage(std::vector<std::string> layers, std::uint64_t read, std::uint64_t written) {
+    const std::string lowest = layers.back();
+    const bool in_memory = lowest == "tmpfs";
+    it_.place.storage = {{.layers = std::move(layers), .in_memory = in_memory}};
+    if (in_memory) return *this;
+    it_.place.storage[0].devices = {lowest};
+    it_.before.devices = {{lowest, {500, 600}}};
+    it_.after.devices = {{lowest, {500 + read, 600 + written}}};
     return *this;
   }
-  operator Observation() const { return it_; }
+  // Netlink's count of the last device, if it is another one.
+  Seen& netlink(std::optional<host::LinkBytes> after) {
+    netlink_[it_.place.devices.back().name] = after;
+    return *this;
+  }
+  operator Observation() const {
+    Observation out = it_;
+    for (Reading* reading : {&out.quiet, &out.before, &out.after})
+      for (host::Counter& one : reading->counters)
+        one.netlink = host::LinkBytes{one.sent, one.received};
+    for (host::Counter& one : out.after.counters)
+      if (const auto forged = netlink_.find(one.device); forged != netlink_.end())
+        one.netlink = forged->second;
+    return out;
+  }
 
  private:
   Observation it_;
+  std::map<std::string, std::optional<host::LinkBytes>> netlink_;
 };
 
 }  // namespace viaduct::measure::proof

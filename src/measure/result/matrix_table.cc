@@ -103,6 +103,7 @@ void show(std::span<const Row> rows, TableSink& sink) {
   for (const Row& row : rows)
     if (!isGood(row.verdict))
       sink.note(fmt::format("{}: {}: {}", kindText(row), loudName(row.verdict), row.why));
+  if (const std::string words = unprovenWords(rows); !words.empty()) sink.note(words);
 }
 
 }  // namespace viaduct::measure::matrix

@@ -123,10 +123,10 @@ void show(std::span<const Row> rows, TableSink& sink) {
   sink.table("", kColumns, stageRows(rates));
   for (const Row& row : rows) {
     const std::string what = "^ " + stagesText(*row.as<PipelineRow>()) + ": ";
-    if (row.verdict != Verdict::kOk && row.verdict != Verdict::kUnproven)
-      sink.note(what + loudName(row.verdict) + ": " + row.why);
+    if (!isGood(row.verdict)) sink.note(what + loudName(row.verdict) + ": " + row.why);
     if (!row.remark.empty()) sink.note(what + row.remark);
   }
+  if (const std::string words = unprovenWords(rows); !words.empty()) sink.note(words);
 }
 
 }  // namespace viaduct::measure::pipeline

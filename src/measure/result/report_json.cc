@@ -21,6 +21,7 @@ void describe(auto& json, base::Is<Interface> auto& i) {
 void describe(auto& json, base::Is<Facts> auto& facts) {
   json.need("hostname", facts.hostname);
   json.keep("boot_id", facts.boot_id);
+  json.keep("kernel_started", facts.kernel_started);
   json.keep("kernel", facts.kernel);
   json.keep("cpu_model", facts.cpu_model);
   json.keep("cores", facts.cores);

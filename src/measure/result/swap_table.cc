@@ -89,6 +89,7 @@ void show(std::span<const Row> all, TableSink& sink) {
   }
   sink.table("", kColumns, rows);
   for (const std::string& line : ceilingsOf(all)) sink.line(line);
+  if (const std::string words = unprovenWords(all); !words.empty()) sink.note(words);
   const bool good = std::ranges::all_of(all, [](const Row& row) { return isGood(row.verdict); });
   sink.line(good ? "every byte of the blocks and of the guard blocks was checked"
                  : "not every row is valid");

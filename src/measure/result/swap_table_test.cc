@@ -76,6 +76,15 @@ TEST(SwapTable, SaysWhatIsWrongAndWhatIsUnknown) {
   EXPECT_FALSE(has(text, "was checked")) << text;
 }
 
+TEST(SwapTable, SaysHowManyRowsAreUnprovenAndWhy) {
+  std::vector<Row> rows = sample();
+  EXPECT_FALSE(has(textOf(rows, base::kNoLimit), "unproven"));
+  rows[1].verdict = Verdict::kUnproven;
+  rows[1].why = "the kernel knows no such GPU";
+  const std::string text = textOf(rows, base::kNoLimit);
+  EXPECT_TRUE(has(text, "1 of 2 rows unproven: the kernel knows no such GPU")) << text;
+}
+
 TEST(SwapTable, IsEmptyWithoutRows) { EXPECT_EQ(textOf({}, 80), ""); }
 
 }  // namespace

@@ -126,6 +126,14 @@ std::vector<std::string> deviceLines(const Row& row) {
   return out;
 }
 
+std::string unprovenWords(std::span<const Row> rows) {
+  const auto isUnproven = [](const Row& row) { return row.verdict == Verdict::kUnproven; };
+  const auto first = std::ranges::find_if(rows, isUnproven);
+  if (first == rows.end()) return {};
+  return fmt::format("{} of {} unproven: {}", std::ranges::count_if(rows, isUnproven),
+                     counted(rows.size(), "row"), first->why);
+}
+
 std::string loudName(Verdict verdict) { return base::upper(verdictName(verdict)); }
 
 }  // namespace viaduct::measure

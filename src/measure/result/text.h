@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ std::string counted(std::size_t count, std::string_view one);
 std::string wrapped(std::string text, std::size_t indent);
 // wrapped() for a line below a row of a table.
 std::string note(std::string text);
+// "2 of 8 rows unproven: WHY", with the reason of the first one. Empty: none is.
+std::string unprovenWords(std::span<const Row> rows);
 // "12%" for 0.12; "-" for no value.
 std::string percent(std::optional<double> part);
 // The same, of a ceiling.

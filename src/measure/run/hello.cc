@@ -12,7 +12,8 @@ auto fields(base::Is<Interface> auto& i) {
   return std::tie(i.name, i.up, i.mbit_per_s, i.addresses);
 }
 auto fields(base::Is<Facts> auto& f) {
-  return std::tie(f.boot_id, f.hostname, f.kernel, f.cpu_model, f.cores, f.memory, f.interfaces);
+  return std::tie(f.boot_id, f.kernel_started, f.hostname, f.kernel, f.cpu_model, f.cores, f.memory,
+                  f.interfaces);
 }
 
 }  // namespace viaduct::host

@@ -229,8 +229,22 @@ Result<std::vector<proof::GpuRate>> Worker::measured(const std::vector<GpuTurn>&
   return out;
 }
 
+// Returns the files that this member moves, and the folders in which it makes files.
+std::vector<std::string> Worker::files() const {
+  const Spec& spec = state_.spec;
+  std::vector<std::string> out;
+  if (spec.pipeline)
+    for (const pipeline::Place& place : spec.pipeline->places)
+      if (place.kind == pipeline::Place::Kind::kStorage && place.rank == state_.rank &&
+          place.storage.kind == MemoryKind::kFile)
+        out.push_back(place.storage.path);
+  if (!spec.layout.stored() || spec.storage.kind != MemoryKind::kFile) return out;
+  return spec.storage.names.empty() ? std::vector{spec.storage.place} : spec.storage.names;
+}
+
 Status Worker::open() {
   VIADUCT_CHECK(measureMemoryRates());
+  state_.observer.setFiles(files());
   Status made = openGpus();
   VIADUCT_CHECK(measureGpuRates());
   if (state_.spec.pipeline) {

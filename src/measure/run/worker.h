@@ -113,6 +113,7 @@ class Worker {
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell(const Failure& mine);
   std::vector<std::uint32_t> ownDevices(Role role) const;
+  std::vector<std::string> files() const;
   Status openGpus();
   Status makeMemory();
   Result<Buffer> makeBuffer(Role role, std::uint32_t number) const;
