@@ -26,8 +26,7 @@ class BothInTurns {
  public:
   BothInTurns(const AgainstPlan& plan, std::uint32_t rounds, const base::StopFlag& stop)
       : plan_(plan),
-        runs_(std::size_t{2} * rounds * plan.a.run.spec.rows.size(),
-              plan.a.output == OutputForm::kJson, stop) {
+        runs_(std::size_t{2} * rounds * stepsOf(plan.a), plan.a.output == OutputForm::kJson, stop) {
     end_ = measure::takeTurns(2, 0, rounds,
                               {.turn = [this](const measure::Turn& turn) { return one(turn); },
                                .whole = [](std::uint32_t) { return TurnsEnd{}; }});
@@ -96,9 +95,11 @@ Result<measure::Comparison> tell(const AgainstPlan& plan, const AgainstOptions& 
 
 }  // namespace
 
-int runAgainst(const AgainstPlan& plan, const AgainstOptions& options, const base::StopFlag& stop) {
+int runAgainst(AgainstPlan plan, const AgainstOptions& options, const base::StopFlag& stop) {
   auto file = ResultsFile::open(plan.a.json);
   if (!file) return fail(file.error().text(), kExitUsage);
+  if (auto seen = seeGpus(plan.a, stop); !seen) return fail(seen.error().text(), kExitFailed);
+  plan.b.matrix = plan.a.matrix;
   const BothInTurns turns(plan, options.rounds, stop);
   if (!turns.speaks()) return turns.verdict();
   if (turns.end() != RunEnd::kComplete && (turns.a().empty() || turns.b().empty()))

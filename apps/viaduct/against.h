@@ -22,6 +22,6 @@ AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::str
                                   const WorkloadReader& reader, const Settings& settings);
 
 // Returns the exit code. If `stop` is set, compares the rows measured until then.
-int runAgainst(const AgainstPlan& plan, const AgainstOptions& options, const base::StopFlag& stop);
+int runAgainst(AgainstPlan plan, const AgainstOptions& options, const base::StopFlag& stop);
 
 }  // namespace viaduct::app

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,23 @@ void takeShare(measure::Spec& spec, std::uint32_t rounds) {
   for (measure::Workload& row : spec.rows) share(row.iterations);
   constexpr std::chrono::nanoseconds kLeast = std::chrono::milliseconds(1);
   spec.duration = std::max(spec.duration / rounds, kLeast);
+}
+
+// Refuses pipelines with other stages, whose rows have other meanings and workers, and transfers of
+// other sizes. The places of the stages may differ.
+Status samePipeline(const measure::Spec& a, const measure::Spec& b) {
+  if (!a.pipeline || !b.pipeline) return Ok{};
+  if (a.pipeline->stages != b.pipeline->stages)
+    return badFlag(
+        "--against",
+        fmt::format("the stages of A are {}, and those of B {}",
+                    fmt::join(a.pipeline->stages, ", "), fmt::join(b.pipeline->stages, ", ")),
+        "give B other places, but the same stages");
+  const auto& of_a = a.pipeline_data;
+  const auto& of_b = b.pipeline_data;
+  if (of_a.bytes == of_b.bytes && of_a.create_source == of_b.create_source) return Ok{};
+  return badFlag("--against", "the transfers of A and B have other sizes",
+                 "give --total-buffer-size and --create-source on the command line");
 }
 
 // Refuses sides whose rows differ in number or block size. Other properties may differ.
@@ -51,11 +69,13 @@ std::string nameOf(const RunOptions& options) {
   return commandText(options.command, given);
 }
 
-// CUDA does not work in a child of a process that has used it, and each turn forks its workers.
+// CUDA does not work in a child of a process that has used it, and each turn forks its workers. The
+// processes of a matrix are children of one that never uses it.
 Status mayForkAgain(const BenchPlan& plan) {
   const measure::Spec& spec = plan.run.spec;
-  if (plan.run.place || spec.layout.processes() == 1) return Ok{};
-  if (!spec.initiator_gpu && !spec.target_gpu) return Ok{};
+  if (plan.run.place || plan.matrix || spec.layout.processes() == 1) return Ok{};
+  const bool piped = spec.pipeline && spec.pipeline->hasGpu();
+  if (!spec.initiator_gpu && !spec.target_gpu && !piped) return Ok{};
   return badFlag("--against and VRAM", "the workers of one host cannot use GPUs in several turns",
                  "start each member with --meet and --rank, or compare two result files");
 }
@@ -68,6 +88,7 @@ Status comparable(const BenchPlan& a, const BenchPlan& b, const std::string& aga
                    "name a setting with another value");
   VIADUCT_CHECK(mayForkAgain(a));
   VIADUCT_CHECK(mayForkAgain(b));
+  VIADUCT_CHECK(samePipeline(a.run.spec, b.run.spec));
   return sameRows(a.run.spec, b.run.spec);
 }
 

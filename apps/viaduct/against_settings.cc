@@ -17,6 +17,7 @@ constexpr auto kOnCommandLine = ": give it on the command line";
 constexpr std::array kCommonFlags{
     Common{"scheme NAME members mode num_initiator_dev num_target_dev local_workers",
            "both sides have the same workers"},
+    Common{"GPUS", "both sides have the same pairs of GPUs"},
     Common{"block_sizes start_block_size max_block_size", "both sides have the same block sizes"},
     Common{"meet secret rank etcd_endpoints etcd_user etcd_password etcd_ca etcd_cert etcd_key "
            "benchmark_group meet_timeout runtime_type asio_address asio_port",

@@ -38,29 +38,9 @@ int verdictOf(const RunOutcome& outcome) {
       outcome.believed);
 }
 
-// A matrix measures each of its pairs in a run of its own.
-RunOutcome measureMatrix(const measure::matrix::MatrixRequest& request, BenchProgress& line,
-                         const BenchOutput& output) {
-  const auto cells = measure::matrix::cellsOf(request);
-  output.head(measure::matrix::membersOfMatrix());
-  RunOutcome out = measure::matrix::measureMatrix(
-      request,
-      [&](std::size_t number) {
-        const measure::matrix::Cell& cell = cells[number];
-        line.started(number, fmt::format("{} to {}, {}", measure::matrix::placeName(cell.from),
-                                         measure::matrix::placeName(cell.to),
-                                         cell.processes == 1 ? "one process" : "two processes"));
-      },
-      stopOnSignals());
-  line.clear();
-  return out;
-}
-
-std::size_t stepsOf(const BenchPlan& plan) {
-  return plan.matrix ? cellsOf(*plan.matrix).size() : plan.run.spec.rows.size();
-}
-
-int runPlan(const BenchPlan& plan, ResultsFile& results) {
+int runPlan(BenchPlan plan, ResultsFile& results) {
+  if (auto seen = seeGpus(plan, stopOnSignals()); !seen)
+    return fail(seen.error().text(), kExitFailed);
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
   BenchOutput output(plan);
   Runs runs(stepsOf(plan), plan.output == OutputForm::kJson, stopOnSignals());
@@ -78,23 +58,13 @@ int runPlan(const BenchPlan& plan, ResultsFile& results) {
     runs.line().finished(row);
     output.row(row);
   };
-  const RunOutcome outcome =
-      plan.matrix ? measureMatrix(*plan.matrix, runs.line(), output) : runs.run(plan.run, progress);
+  const RunOutcome outcome = runs.run(plan, progress);
   if (!speaks) return verdictOf(outcome);
   const Report report = reportOf(plan, started, outcome);
   output.end(report);
   const auto written = results.write(report);
   const int code = verdictOf(outcome);
   return written ? code : fail(written.error().text(), kExitFailed);
-}
-
-// A matrix needs the GPUs of this host before it can say what it measures.
-int runMatrix(BenchPlan plan, ResultsFile& results) {
-  measure::matrix::MatrixRequest& request = *plan.matrix;
-  auto gpus = measure::matrix::seeGpus(request.run.settings, request.numbers, stopOnSignals());
-  if (!gpus) return fail(gpus.error().text(), kExitFailed);
-  request.gpus = *std::move(gpus);
-  return runPlan(plan, results);
 }
 
 // Tells the user that all workers run here. The meeting place in the environment may suggest
@@ -181,19 +151,18 @@ int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,
   PlanOrProblems planned = planOf(settings ? *settings : Settings{});
   std::ranges::move(planned.problems, std::back_inserter(read.problems));
   if (!read.problems.empty()) return failAll(read.problems);
-  const BenchPlan& plan = planned.plan;
+  BenchPlan& plan = planned.plan;
   for (const std::string& line : plan.remarks) remark(line);
   for (const std::string& line : said) remark(line);
   if (!run.out.explain) sayThatAllRunHere(plan, *settings);
   if (run.has("against")) {
-    const auto both = planAgainst(plan, words, run, sheet.names(), reader, *settings);
+    auto both = planAgainst(plan, words, run, sheet.names(), reader, *settings);
     if (!both.problems.empty()) return failAll(both.problems);
-    return runAgainst(both.plan, run.against, stopOnSignals());
+    return runAgainst(std::move(both.plan), run.against, stopOnSignals());
   }
   auto file = ResultsFile::open(plan.json);
   if (!file) return fail(file.error().text(), kExitUsage);
-  if (plan.matrix) return runMatrix(plan, *file);
-  if (!run.out.explain) return runPlan(plan, *file);
+  if (!run.out.explain) return runPlan(std::move(plan), *file);
   return orFail(explainPlan(plan, *settings, *file), kExitFailed);
 }
 

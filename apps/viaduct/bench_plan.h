@@ -23,7 +23,7 @@ struct BenchPlan {
   std::vector<std::string> remarks = {};  // what the user should know before the run
   std::string command = {};               // the command line, for people
   bool chose_local = false;               // the user knows that all workers run here
-  std::optional<measure::matrix::MatrixRequest> matrix = {};  // in the place of the rows of `run`
+  std::optional<measure::matrix::MatrixRequest> matrix = {};  // its cells have the rows of `run`
   std::vector<measure::Option> banner = {};                   // of nixlbench's output
 };
 

@@ -99,10 +99,11 @@ constexpr std::array kCompareFlags{
 };
 constexpr auto kCompareAbout =
     "Compare two results: how much faster is B than A?\n\n"
-    "The files come from `viaduct bench --json` or nixlbench. Rows match if they have the same "
-    "backend, op, scheme, block size and batch. For each pair of rows the table shows the ratio "
-    "B/A of bandwidth, its 95 % interval, the effect size, and the ratios of the latencies. The "
-    "effect size is -1 if every run of B is slower than every run of A, and 1 if every run is "
+    "The files come from --json of `viaduct bench` and other commands that measure, or from "
+    "nixlbench. Rows match if they have the same backend, op, scheme, block size and batch. For "
+    "each pair of rows the table shows the ratio B/A of bandwidth, its 95 % interval, the effect "
+    "size, and the ratios of the latencies. The effect size is -1 if every run of B is slower than "
+    "every run of A, and 1 if every run is "
     "faster.\n\n"
     "Results from different machines or settings are an error that names the differences. The "
     "--across flags allow them.";

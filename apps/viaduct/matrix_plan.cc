@@ -67,6 +67,7 @@ FlagSheet matrixSheet(MatrixOptions& o) {
           {"num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"});
   addDuration(out, o);
   addChecks(out, o);
+  addComparison(out, o);
   addOutput(out, o, kMatrixOutput, {"json"});
   return out;
 }
@@ -96,18 +97,14 @@ PlanOrProblems planMatrix(const MatrixOptions& o, const Settings& settings) {
                }});
   std::ranges::move(planned.problems, std::back_inserter(out.problems));
   if (!out.problems.empty()) return out;
-  std::vector<measure::Workload> rows = std::exchange(planned.plan.run.spec.rows, {});
+  out.plan = std::move(planned.plan);
+  // A cell measures the rate of the larger size, and then the latency of the smaller one.
+  std::vector<measure::Workload>& rows = out.plan.run.spec.rows;
+  rows = {rows.back(), rows.front()};
+  rows.back().batch = 1;
   if (o.backends.empty())
     for (measure::Workload& row : rows) row.backend.clear();
-  const auto sized = [&](std::uint64_t bytes) {
-    return *std::ranges::find(rows, bytes, &measure::Workload::block_bytes);
-  };
-  out.plan = std::move(planned.plan);
   measure::matrix::MatrixRequest& request = out.plan.matrix.emplace();
-  request.run = out.plan.run;
-  request.rate = sized(sizes.back());
-  request.latency = sized(sizes.front());
-  request.latency.batch = 1;
   for (const auto& [mode, processes] :
        {std::pair(measure::Mode::kMg, 1U), {measure::Mode::kSg, 2U}})
     if (!o.has("mode") || o.spec.layout.mode == mode) request.processes.push_back(processes);

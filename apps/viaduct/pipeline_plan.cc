@@ -67,6 +67,7 @@ FlagSheet pipelineSheet(PipelineOptions& o) {
       .add("Data", runFlags(), o,
            {"backend", "require", "memory", "use_hugepages", "device_list", "seed"});
   addMeeting(out, o);
+  addComparison(out, o);
   addOutput(out, o, kPipelineOutput, {"json"});
   return out;
 }

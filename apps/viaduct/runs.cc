@@ -19,11 +19,12 @@ Exit exitCodeOf(RunEnd end) {
   return end == RunEnd::kWorkerDied ? kExitWorkerDied : kExitFailed;
 }
 
-// Drops an unfinished last row, because a comparison needs whole rows.
+// Drops unfinished rows, because a comparison needs whole rows. Those that take turns end together.
 void dropUnfinished(measure::RunOutcome& outcome) {
-  if (outcome.rows.empty() || !outcome.rows.back().interrupted) return;
-  outcome.rows.pop_back();
-  outcome.conclusions.pop_back();
+  while (!outcome.rows.empty() && outcome.rows.back().interrupted) {
+    outcome.rows.pop_back();
+    outcome.conclusions.pop_back();
+  }
 }
 
 std::string leftOutWords(const std::vector<std::string>& backends) {
@@ -32,7 +33,25 @@ std::string leftOutWords(const std::vector<std::string>& backends) {
                      one ? "is" : "are", one ? "it needs" : "they need");
 }
 
+measure::RunOutcome measured(const BenchPlan& plan, const measure::Progress& progress,
+                             const base::StopFlag& stop) {
+  if (plan.matrix) return measureMatrix(plan.run, *plan.matrix, progress, stop);
+  return plan.run.place ? runAsMember(plan.run, progress, stop)
+                        : runLocally(plan.run, progress, stop);
+}
+
 }  // namespace
+
+Status seeGpus(BenchPlan& plan, const base::StopFlag& stop) {
+  if (!plan.matrix) return Ok{};
+  VIADUCT_TRY(plan.matrix->gpus,
+              measure::matrix::seeGpus(plan.run.settings, plan.matrix->numbers, stop));
+  return Ok{};
+}
+
+std::size_t stepsOf(const BenchPlan& plan) {
+  return plan.matrix ? cellsOf(*plan.matrix).size() : plan.run.spec.rows.size();
+}
 
 measure::Progress Runs::onLine() {
   return {.remark = remark,
@@ -45,40 +64,38 @@ measure::Progress Runs::onLine() {
               },
           .started =
               [this](std::size_t number, const measure::Workload& row) {
-                line_.started(rows_before_ + number, row);
+                line_.started(steps_before_ + number, row);
               },
           .turn = [this](std::size_t number,
-                         const std::string& what) { line_.started(rows_before_ + number, what); },
+                         const std::string& what) { line_.started(steps_before_ + number, what); },
           .tick = [this](double gb_per_s) { line_.tick(gb_per_s); },
           .preparing = [this](const char* what, std::uint64_t done,
                               std::uint64_t of) { line_.preparing(what, done, of); },
           .finished = [this](const measure::Row& row) { line_.finished(row); }};
 }
 
-measure::RunOutcome Runs::run(const measure::RunRequest& request,
-                              const measure::Progress& progress) {
-  measure::RunOutcome outcome =
-      request.place ? runAsMember(request, progress, stop_) : runLocally(request, progress, stop_);
+measure::RunOutcome Runs::run(const BenchPlan& plan, const measure::Progress& progress) {
+  measure::RunOutcome outcome = measured(plan, progress, stop_);
   line_.clear();
-  rows_before_ += request.spec.rows.size() - std::exchange(left_out_, 0);
+  steps_before_ += stepsOf(plan) - std::exchange(left_out_, 0);
   return outcome;
 }
 
 measure::RunOutcome Runs::turn(const BenchPlan& plan, const std::string& turn,
                                const std::string& part) {
-  measure::RunRequest request = plan.run;
-  if (!turn.empty()) request.group += "-" + turn;
+  BenchPlan one = plan;
+  if (!turn.empty()) one.run.group += "-" + turn;
   line_.part(part);
   measure::Progress progress = onLine();
   if (rank_)
-    request.rank = rank_;
-  else if (request.place)
+    one.run.rank = rank_;
+  else if (one.run.place)
     progress.joined = [](std::uint32_t rank, const std::vector<measure::RunMember>& members) {
       sayWhereResultsAppear(rank, members.size(), members.front().name);
     };
-  measure::RunOutcome outcome = run(request, progress);
+  measure::RunOutcome outcome = run(one, progress);
   dropUnfinished(outcome);
-  if (request.place) rank_ = outcome.rank;
+  if (one.run.place) rank_ = outcome.rank;
   believed_ = believed_ && outcome.believed;
   return outcome;
 }

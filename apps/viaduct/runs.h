@@ -1,5 +1,5 @@
-// Runs one or several configurations of `viaduct bench`, with one progress line over all of them,
-// and finds the exit code. Threads: the main one.
+// Runs one or several plans of rows, with one progress line over all of them, and finds the exit
+// code. Threads: the main one.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,21 @@
 
 namespace viaduct::app {
 
+// Finds the GPUs of a matrix, without which its cells are not known. Other plans need nothing.
+Status seeGpus(BenchPlan& plan, const base::StopFlag& stop);
+// Returns the steps of a plan on the progress line: its rows, or the cells of a matrix.
+std::size_t stepsOf(const BenchPlan& plan);
+
 class Runs {
  public:
-  // `rows` is the number of rows of all runs. `quiet` suppresses the progress line.
-  Runs(std::size_t rows, bool quiet, const base::StopFlag& stop)
-      : stop_(stop), line_(rows, quiet) {}
+  // `steps` is the number of steps of all runs. `quiet` suppresses the progress line.
+  Runs(std::size_t steps, bool quiet, const base::StopFlag& stop)
+      : stop_(stop), line_(steps, quiet) {}
 
   BenchProgress& line() { return line_; }
   // Returns callbacks that show a run's events on the progress line.
   measure::Progress onLine();
-  measure::RunOutcome run(const measure::RunRequest& request, const measure::Progress& progress);
+  measure::RunOutcome run(const BenchPlan& plan, const measure::Progress& progress);
 
   // Runs one of several compared runs. Each run has a group of its own, so that no member joins a
   // group that others are leaving. `turn` is appended to the group's name. `part` names the rows on
@@ -40,7 +45,7 @@ class Runs {
  private:
   const base::StopFlag& stop_;
   BenchProgress line_;
-  std::size_t rows_before_ = 0;
+  std::size_t steps_before_ = 0;
   std::size_t left_out_ = 0;  // rows of the present run that no member measures
   bool told_ = false;         // the user knows that backends are left out
   std::optional<std::uint32_t> rank_;

@@ -50,6 +50,7 @@ FlagSheet swapSheet(SwapOptions& o) {
   FlagSheet out;
   out.add<SwapOptions>("Data", kSwapFlags, o)
       .add("Data", runFlags(), o, {"memory", "use_hugepages", "seed"});
+  addComparison(out, o);
   addOutput(out, o, kSwapOutput, {"json"});
   return out;
 }

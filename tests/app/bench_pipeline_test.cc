@@ -72,6 +72,17 @@ class BenchPipeline : public ::testing::Test {
     EXPECT_EQ(program.finish(), code) << program.out() << program.err();
     for (const std::string& text : texts) EXPECT_TRUE(has(program.err(), text)) << program.err();
   }
+  // Waits until the process has the file open, at most 20 s.
+  bool waitUntilOpen(pid_t pid, const std::string& name) const {
+    const std::string wanted = path(name) + " (deleted)";
+    for (const Deadline until = std::chrono::seconds(20); !until.passed(); ::usleep(1000)) {
+      std::error_code gone;
+      for (const auto& fd :
+           std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
+        if (std::filesystem::read_symlink(fd, gone) == wanted) return true;
+    }
+    return false;
+  }
 
   TemporaryFolder folder_;
 };
@@ -185,6 +196,50 @@ TEST_F(BenchPipeline, TwoCommandsWithDifferentPipelinesDoNotMeasure) {
   EXPECT_TRUE(has(lead.err() + other.err(), "pipeline")) << lead.err() << other.err();
 }
 
+// Side B has another destination.
+TEST_F(BenchPipeline, TwoPlacesAreComparedInTurns) {
+  const auto to = [&](const char* name) { return file("a") + ",host," + file(name); };
+  Program both(run(to("b"), {"--create-source", "64K", "--duration", "4ms", "--repeat", "1",
+                             "--rounds", "4", "--against", to("c")}));
+  EXPECT_EQ(both.finish(), 0) << both.err();
+  const Json json = Json::parse(both.out(), nullptr, false);
+  EXPECT_EQ(json.at("outcome"), "compared");
+  EXPECT_EQ(json.at("runs_a"), 4);
+  EXPECT_EQ(json.at("differing"), Json::array({"pipeline: A " + to("b") + ", B " + to("c")}));
+  ASSERT_EQ(json.at("rows").size(), 4U);
+  EXPECT_EQ(json["rows"][0].at("kind"), to("b") + ", load alone");
+  EXPECT_EQ(json["rows"][3].at("kind"), to("b") + ", the pipeline");
+  for (const Json& row : json["rows"]) {
+    EXPECT_EQ(row.at("block_size"), 64 << 10);
+    EXPECT_EQ(row.at("interval_95").size(), 2U) << row;
+  }
+  EXPECT_EQ(files(), 0U);
+}
+
+// All rows of a pipeline end early together.
+TEST_F(BenchPipeline, AnInterruptedComparisonDropsEachUnfinishedRow) {
+  Program both(run(file("a") + ",host," + file("b"),
+                   {"--create-source", "64K", "--duration", "5ms", "--repeat", "1000000",
+                    "--rounds", "4", "--against", "--memory malloc"}));
+  ASSERT_TRUE(waitUntilOpen(both.pid(), "b"));
+  ::usleep(150'000);  // for the warm-up, behind which rows have figures
+  both.interrupt(SIGINT);
+  EXPECT_EQ(both.finish(), 130) << both.out();
+  EXPECT_TRUE(has(both.err(), "interrupted; runs with rows: 0 of A, 0 of B")) << both.err();
+}
+
+TEST_F(BenchPipeline, UnlikePipelinesAreNotCompared) {
+  const auto against = [&](const std::string& side) {
+    return run("host," + file("b"), {"--rounds", "4", "--against", side});
+  };
+  refused(2, against("host,net,host"),
+          {"--against", "the stages of A are store, and those of B net"});
+  refused(2, against("--total-buffer-size 1M"), {"--against", "other sizes", kSize});
+  refused(2, against("--meet localhost:1"), {"--against: --meet", "the same value"});
+  refused(2, against("host,disk:/b"), {"--against: LIST", "entry 2"});
+  refused(2, run("host,net,host", {"--rounds", "4"}), {"--rounds", "needs --against"});
+}
+
 TEST_F(BenchPipeline, AWrongPipelineIsRefusedBeforeAnyMeasurement) {
   refused(2, run(""), {"LIST: invalid", "the list is empty"});
   refused(2, run("host,gpu:0"),
@@ -251,17 +306,6 @@ class EndlessPipeline : public BenchPipeline {
     EXPECT_GT(worker_, 0);
     EXPECT_TRUE(waitUntilOpen(program_.pid(), "a"));
     EXPECT_TRUE(waitUntilOpen(worker_, "b"));
-  }
-  // Waits until the process has the file open, at most 20 s.
-  bool waitUntilOpen(pid_t pid, const std::string& name) const {
-    const std::string wanted = path(name) + " (deleted)";
-    for (const Deadline until = std::chrono::seconds(20); !until.passed(); ::usleep(1000)) {
-      std::error_code gone;
-      for (const auto& fd :
-           std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
-        if (std::filesystem::read_symlink(fd, gone) == wanted) return true;
-    }
-    return false;
   }
   void expectOnlyResults() const {
     EXPECT_TRUE(std::filesystem::exists(path("result.json")));

@@ -86,7 +86,7 @@ TEST_F(KvBench, LeavesOutWhatDoesNotFitAndSaysSo) {
 }
 
 TEST_F(KvBench, ComparesTwoSettingsInTurns) {
-  Program run({"kv", "bench", "Qwen3-8B", "--tokens", "32", "--backend", "tcp", "--repeat", "1",
+  Program run({"kv", "bench", "Qwen3-8B", "--tokens", "32", "--backend", "tcp", "--repeat", "2",
                "--rounds", "4", "--against", "--block 32", "--output", "json"});
   run.finish();
   const Json found = Json::parse(run.out());

@@ -50,9 +50,9 @@ TEST(Subcommands, ShowOnlyTheirOwnFlags) {
       {{"kv", "bench"}, {"--block-sizes", "--speed", "--scheme", "--filepath"}},
       {{"kv", "trace"}, {"--tokens", "--iterations", "--interval"}},
       {{"pattern"}, {"--scheme", "--batch", "--latency", "--filepath"}},
-      {{"pipeline"}, {"--against", "--verify", "--block-sizes"}},
-      {{"swap"}, {"--meet", "--backend", "--against"}},
-      {{"matrix"}, {"--meet", "--against", "--scheme"}}};
+      {{"pipeline"}, {"--verify", "--block-sizes", "--interval"}},
+      {{"swap"}, {"--meet", "--backend", "--iterations"}},
+      {{"matrix"}, {"--meet", "--scheme", "--interval"}}};
   for (const auto& [command, flags] : absent) {
     const Words shown = flagsIn(helpOf(command));
     EXPECT_GT(shown.size(), 8U) << command.front();

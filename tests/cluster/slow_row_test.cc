@@ -169,7 +169,7 @@ TEST_F(SlowRow, TwoDoctorsNameDifferentMtus) {
   makeRails(1);
   ASSERT_TRUE(a_.ip("link set rail0 mtu 9000"));
   Command listener(b_, "doctor --only speed --listen 10.77.0.2 --secret word");
-  ASSERT_TRUE(listener.readUntilHas("listen")) << listener.text();
+  ASSERT_TRUE(listener.readUntil("waiting for:")) << listener.text();
   const std::string out = on(a_, "doctor --only speed --peer 10.77.0.2 --secret word");
   EXPECT_TRUE(hasWords(out, "has an MTU of 9000, and the other end takes only 1448 bytes")) << out;
 }

@@ -185,6 +185,9 @@ TEST(BenchOnGpu, AMissingGpuOrDriverIsNamed) {
 }
 
 TEST(BenchOnGpu, WorkersOfOneHostAreNotCompared) {
+  Program piped({"pipeline", "host,net,cuda0", "--against", "--memory malloc"}, withDriver());
+  EXPECT_EQ(piped.finish(), 2);
+  EXPECT_TRUE(has(piped.err(), "cannot use GPUs in several turns")) << piped.err();
   refused(joined(kBothVram, {"--against", "--memory malloc"}), "--against and VRAM", withDriver());
 }
 
@@ -235,6 +238,31 @@ TEST(SwapOnGpu, HasARowForEachDirectionOrderSizeAndWay) {
   }
   EXPECT_EQ(seen.size(), 16U);
   EXPECT_EQ(seen.count("in contiguous 4096 one call a block"), 1U);
+}
+
+// Too little GPU memory for the copies that measure ceilings, which would take most of the time.
+const Words kNoCeilings{"FAKE_CUDA_MEMORY=12582912", "FAKE_CUDA_DEVICES=1"};
+
+// Runs both sides of a comparison in turns, and returns its JSON.
+Json compared(const Words& words, const std::string& against) {
+  Program run(joined(words, {"--rounds", "4", "--output", "json", "--against", against}),
+              withDriver(kNoCeilings));
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  const Json out = Json::parse(run.out(), nullptr, false);
+  EXPECT_EQ(out.value("outcome", ""), "compared") << run.out();
+  EXPECT_EQ(out.value("runs_a", 0), 4);
+  EXPECT_EQ(out.value("runs_b", 0), 4);
+  return out;
+}
+
+TEST(SwapOnGpu, TwoSettingsAreComparedInTurns) {
+  const Json json = compared(swapping({"--batch", "4", "--duration", "4ms", "--repeat", "1"}),
+                             "VIADUCT_CUDA_KERNEL_BELOW=0");
+  EXPECT_EQ(json.at("differing"), Json::array({"agent.cuda_kernel_below: A auto, B 0"}));
+  ASSERT_EQ(json.at("rows").size(), 8U);
+  EXPECT_EQ(json["rows"][0].at("kind"), "in contiguous, viaduct");
+  EXPECT_EQ(json["rows"][7].at("kind"), "out random, one call a block");
+  for (const Json& row : json["rows"]) EXPECT_EQ(row.at("interval_95").size(), 2U) << row;
 }
 
 TEST(SwapOnGpu, ACopyThatWritesOutsideItsBlockIsFound) {
@@ -376,6 +404,23 @@ TEST(GpuMatrix, OneGpuHasOneRowAndTheTextSaysSo) {
   EXPECT_TRUE(has(run.out(), "with one GPU there is no pair of two GPUs")) << run.out();
   EXPECT_EQ(run.out().find("GPU 1"), std::string::npos) << run.out();
   EXPECT_EQ(Json::parse(std::ifstream(file)).at("rows").size(), 6U);
+}
+
+TEST(GpuMatrix, TwoSettingsAreComparedInTurns) {
+  const Words words{"matrix",       "0", "--mode",   "MG", "--block-sizes", "4K",
+                    "--iterations", "4", "--warmup", "0"};
+  const Json json = compared(words, "--memory malloc");
+  EXPECT_EQ(json.at("differing"), Json::array({"memory: A allocate, B malloc"}));
+  ASSERT_EQ(json.at("rows").size(), 6U);
+  EXPECT_EQ(json["rows"][0].at("kind"), "host to GPU 0, rate of one process");
+  EXPECT_EQ(json["rows"][0].at("block_size"), 4096);
+  EXPECT_EQ(json["rows"][5].at("kind"), "GPU 0 to GPU 0, latency of one process");
+  for (const Json& row : json["rows"]) EXPECT_EQ(row.at("interval_95").size(), 2U) << row;
+  for (const char* side : {"1", "--mode SG", "--block-sizes 8K"}) {
+    Program run(joined(words, {"--against", side}), withDriver());
+    EXPECT_EQ(run.finish(), 2) << run.out();
+    EXPECT_TRUE(has(run.err(), "both sides need the same value")) << run.err();
+  }
 }
 
 TEST(GpuMatrix, AFailedPairFailsTheCommand) {

@@ -71,10 +71,7 @@ class Composer {
       sum();
       rates();
       intervals();
-      const Interrupted& planned = rounds_.planned;
-      if (rounds_.stopped &&
-          (row_.iterations < planned.of_transfers || row_.seconds < planned.of_seconds))
-        row_.interrupted = planned;
+      if (rounds_.stopped && !isWhole()) row_.interrupted = rounds_.planned;
       times();
       cpu();
       pairs();
@@ -244,8 +241,15 @@ class Composer {
                        took, row_.seconds);
   }
 
+  bool isWhole() const {
+    return rounds_.each.size() >= rounds_.all && row_.iterations >= rounds_.planned.of_transfers &&
+           row_.seconds >= rounds_.planned.of_seconds;
+  }
+
   std::string interruptionWords() const {
     if (!row_.interrupted) return {};
+    if (row_.interrupted->of_transfers == 0 && row_.seconds >= row_.interrupted->of_seconds)
+      return fmt::format("interrupted after {} of {} rounds", rounds_.each.size(), rounds_.all);
     if (row_.interrupted->of_seconds > 0)
       return fmt::format("interrupted after {:.1f} of {:g} s", row_.seconds,
                          row_.interrupted->of_seconds);

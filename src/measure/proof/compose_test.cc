@@ -46,6 +46,26 @@ TEST(Compose, CountsTheCpuOfAProcessOfSeveralMembersOnce) {
   EXPECT_NE(row.verdict, Verdict::kInvalid) << row.why;
 }
 
+// A round that lasts longer than planned makes no early end whole.
+TEST(Compose, ARowIsInterruptedIfRoundsAreLeft) {
+  const Spec spec{.rows = {{.block_bytes = 1000}}};
+  const RoundShare moved{.streams = {{.iterations = 10, .parts = {{10'000, 1.0}}}}};
+  RowShare leading{.observation = proof::encode(Seen("a"))};
+  leading.streams = {{.iterations = 20, .bytes = 20'000}};
+  const std::vector<RowShare> shares{leading, {.observation = proof::encode(Seen("a"))}};
+  const auto rowOf = [&](std::uint64_t all) {
+    const Rounds rounds{.each = {{moved, {}}, {moved, {}}},
+                        .all = all,
+                        .planned = {.of_seconds = 0.5},
+                        .stopped = true};
+    return compose(spec, spec.rows[0], shares, rounds)->row;
+  };
+  EXPECT_FALSE(rowOf(2).interrupted);
+  const Row early = rowOf(5);
+  ASSERT_TRUE(early.interrupted);
+  EXPECT_TRUE(early.remark.starts_with("interrupted after 2 of 5 rounds")) << early.remark;
+}
+
 // A row of one second: the first of two GPUs of rank 0 moves 30 kB, the second 10 kB.
 Row rowOfTwoGpus(const Rounds::Round& alone) {
   const Spec spec{.layout = {.mode = Mode::kMg, .initiators = 2, .targets = 2},

@@ -170,6 +170,12 @@ class Lane::Drive {
   LaneTimes out_;
 };
 
+Path carriedBy(std::span<const Transfer> transfers, Path more) {
+  for (const Transfer& transfer : transfers)
+    for (PathShare& share : transfer.carried().shares) more.add(std::move(share));
+  return more;
+}
+
 Lane::Lane(const LaneSeed& seed)
     : seed_(seed),
       own_order_(blockOrder(seed.row.batch, seed.spec.seed, seed.role)),
@@ -218,7 +224,7 @@ Status Lane::planAgain(std::uint64_t number) {
   const std::uint64_t slot = number % slots_;
   const std::span<Transfer> old = flight(slot);
   for (std::uint32_t i = 0; i < old.size(); ++i) {
-    for (PathShare& share : old[i].carried().shares) retired_.add(std::move(share));
+    retired_ = carriedBy({&old[i], 1}, std::move(retired_));
     VIADUCT_TRY(old[i], planOne(slot % seed_.sets, i));
   }
   return Ok{};
@@ -242,13 +248,6 @@ std::uint64_t Lane::ops() const {
   std::uint64_t out = 0;
   for (std::uint32_t i = 0; i < seed_.row.transfers(); ++i) out += transfers_[i].ops();
   return out;
-}
-
-Path Lane::carried() const {
-  Path all = retired_;
-  for (const Transfer& transfer : transfers_)
-    for (PathShare& share : transfer.carried().shares) all.add(std::move(share));
-  return all;
 }
 
 }  // namespace viaduct::measure

@@ -92,6 +92,9 @@ struct Goal {
 };
 Goal warmGoal(const Spec& spec, const Workload& row);
 
+// Returns the bytes that the transfers have carried, added to those of `more`.
+Path carriedBy(std::span<const Transfer> transfers, Path more = {});
+
 class Lane {
  public:
   // Plans every transfer.
@@ -127,7 +130,7 @@ class Lane {
   Result<LaneSides> sidesOf(std::uint64_t set, std::uint32_t number) const;
   Result<Transfer> planOne(std::uint64_t set, std::uint32_t number);
   Status planAgain(std::uint64_t slot);
-  Path carried() const;
+  Path carried() const { return carriedBy(transfers_, retired_); }
   // The transfers that are posted together, of a slot.
   std::span<Transfer> flight(std::uint64_t number) {
     const std::size_t together = seed_.row.transfers();

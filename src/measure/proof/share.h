@@ -46,8 +46,9 @@ struct Rounds {
   std::vector<Round> each = {};           // those of the first repeat come first
   Round alone = {};                       // only the first device of the scaled side moved
   std::uint64_t of_a_repeat = 1;
-  Interrupted planned = {};  // the planned length of all rounds
-  bool stopped = false;      // before the last round
+  std::uint64_t all = 0;     // planned rounds of all repeats
+  Interrupted planned = {};  // their planned length, which slow transfers exceed
+  bool stopped = false;      // a stop request came before the end of the last round
   bool every_transfer_checked = false;
   double checking_s = 0;  // short runs, new contents and their comparison
 };

@@ -18,11 +18,26 @@ namespace {
 
 enum class Belong : std::uint8_t { kSame, kAnyBackend, kByPlace };
 
-std::string keyOf(const Row& row, std::size_t place, Belong how) {
-  if (how == Belong::kByPlace)
-    return fmt::format("row {}, blocks of {}", place + 1, base::showSize(row.block_size));
-  return identityOf(row, how == Belong::kSame);
-}
+// Names the rows of one run. The trials of a KV row have one key.
+class Keys {
+ public:
+  explicit Keys(Belong how) : how_(how) {}
+
+  // The next row's key.
+  std::string of(const Row& row) {
+    std::string identity = identityOf(row, how_ != Belong::kAnyBackend);
+    if (how_ != Belong::kByPlace) return identity;
+    std::size_t place = ++rows_;
+    if (row.as<KvWorkload>() != nullptr)
+      place = places_.try_emplace(std::move(identity), place).first->second;
+    return fmt::format("row {}, blocks of {}", place, base::showSize(row.block_size));
+  }
+
+ private:
+  const Belong how_;
+  std::size_t rows_ = 0;                       // so far
+  std::map<std::string, std::size_t> places_;  // of first trials
+};
 
 // The comparable rows of one side, by run.
 struct Matched {
@@ -35,10 +50,11 @@ MatchedRows matchedRows(const std::vector<Report>& side, Belong how) {
   MatchedRows out;
   for (const Report& report : side) {
     std::map<std::string, std::vector<const Row*>> of_run;
-    for (std::size_t i = 0; i < report.rows.size(); ++i) {
-      const std::string key = keyOf(report.rows[i], i, how);
+    Keys keys(how);
+    for (const Row& row : report.rows) {
+      const std::string key = keys.of(row);
       out.try_emplace(key, Matched{{}, out.size()});
-      of_run[key].push_back(&report.rows[i]);
+      of_run[key].push_back(&row);
     }
     for (auto& [key, rows] : of_run) out.at(key).sample.add(std::move(rows));
   }
@@ -124,6 +140,19 @@ Status noRunTwice(const std::vector<Report>& side, const char* name) {
   return Ok{};
 }
 
+Error noCommonRow(Belong how) {
+  Error out{.code = Code::kInvalid, .operation = "compare"};
+  if (how == Belong::kByPlace) {
+    out.detail = "the transfers of A and B have other sizes";
+    out.cause = "a source of A is larger or smaller than that of B";
+    out.remedy = "give both sides sources of one size, or --total-buffer-size";
+    return out;
+  }
+  out.detail = "A and B have no row with the same backend, op, scheme, block size and batch";
+  if (how == Belong::kSame) out.remedy = "--across-settings compares rows of different backends";
+  return out;
+}
+
 bool haveCommonRow(const MatchedRows& a, const MatchedRows& b) {
   return std::any_of(a.begin(), a.end(), [&](const auto& one) { return b.contains(one.first); });
 }
@@ -152,13 +181,7 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
     how = Belong::kAnyBackend;  // another backend is a setting as well
     of_a = matchedRows(a, how), of_b = matchedRows(b, how);
   }
-  if (!haveCommonRow(of_a, of_b))
-    return Error{
-        .code = Code::kInvalid,
-        .operation = "compare",
-        .detail = "A and B have no row with the same backend, op, scheme, block size and batch",
-        .remedy =
-            how == Belong::kSame ? "--across-settings compares rows of different backends" : ""};
+  if (!haveCommonRow(of_a, of_b)) return noCommonRow(how);
   // With fewer runs there is no answer anyway.
   const bool few = std::min(a.size(), b.size()) < kFewestRuns;
   const bool in_turns = few || options.across_time || tookTurns(a, b);

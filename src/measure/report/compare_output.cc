@@ -41,10 +41,7 @@ std::string rateText(const Row& row, double rate) {
 
 // Joins the two sides' texts if they differ: "local:tcp".
 std::string bothOf(const std::string& a, const std::string& b) { return a == b ? a : a + ":" + b; }
-std::string backendOf(const RowComparison& row) {
-  const std::string kind = kindText(row.a);
-  return bothOf(row.a.backend, row.b.backend) + (kind.empty() ? "" : ", " + kind);
-}
+std::string backendOf(const RowComparison& row) { return bothOf(row.a.backend, row.b.backend); }
 std::string opOf(const RowComparison& row) {
   return bothOf(opKindName(row.a.op), opKindName(row.b.op));
 }
@@ -52,10 +49,18 @@ std::string batchOf(const RowComparison& row) {
   return bothOf(fmt::to_string(row.a.batch_size), fmt::to_string(row.b.batch_size));
 }
 
+// Says what sets a row apart, such as "kv-paged, Llama-3.1-8B, ...". Empty for blocks of pairs.
+std::string kindOf(const RowComparison& row) {
+  const std::string kind = kindText(row.a);
+  if (row.a.scheme == Row{}.scheme) return kind;
+  return row.a.scheme + (kind.empty() ? "" : ", " + kind);
+}
+
 constexpr std::array kColumns{base::words("backend", base::Narrow::kHeading),
                               base::words("op", base::Narrow::kHeading),
                               base::figure("block"),
                               base::figure("batch", base::Narrow::kHeading),
+                              base::words("row", base::Narrow::kHeading),
                               base::figure("A GB/s"),
                               base::figure("B GB/s"),
                               base::figure("B/A"),
@@ -68,11 +73,24 @@ constexpr std::array kColumns{base::words("backend", base::Narrow::kHeading),
 base::TextRow textRowOf(const RowComparison& row) {
   const auto& rate = row.rate;
   return {.cells = {backendOf(row), opOf(row), base::showSize(row.a.block_size), batchOf(row),
-                    rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
+                    kindOf(row), rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
                     ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
                     rate && rate->interval ? fmt::format("{:+.2f}", rate->effect) : "-",
                     ratio(row.p50), ratio(row.p99), whatOf(row)},
           .after = row.note.empty() ? "" : note("^ " + row.note)};
+}
+
+// Rows with a kind get headings at any width, because the text of a kind is long.
+std::string tableOf(const std::vector<RowComparison>& rows, std::size_t width) {
+  constexpr std::size_t kLongest = 80, kKind = 4;  // its column
+  std::vector columns(kColumns.begin(), kColumns.end());
+  std::vector<base::TextRow> lines = base::mapped(rows, textRowOf);
+  const auto has_kind = [](const base::TextRow& line) { return !line.cells[kKind].empty(); };
+  if (std::ranges::any_of(lines, has_kind))
+    return base::tableText(columns, lines, std::min(width, kLongest));
+  columns.erase(columns.begin() + kKind);
+  for (base::TextRow& line : lines) line.cells.erase(line.cells.begin() + kKind);
+  return base::tableText(columns, lines, width);
 }
 
 std::size_t countOf(const Comparison& comparison, Difference difference) {
@@ -93,14 +111,15 @@ std::string summary(const Comparison& comparison) {
 }
 
 std::string nameOf(const RowComparison& row) {
-  return fmt::format("{} {} {} x {}", backendOf(row), opOf(row), batchOf(row),
-                     base::showSize(row.a.block_size));
+  const std::string kind = kindOf(row);
+  return fmt::format("{} {} {} x {}{}{}", backendOf(row), opOf(row), batchOf(row),
+                     base::showSize(row.a.block_size), kind.empty() ? "" : ", ", kind);
 }
 
 std::string slownessText(const Comparison& comparison, double allowed) {
   std::string slow, unknown, broken;
   for (const RowComparison& row : comparison.rows) {
-    const std::string line = fmt::format("  {}\n", nameOf(row));
+    const std::string line = wrapped(nameOf(row), 2);
     if (row.too_slow) slow += line;
     if (row.perhaps_slow) unknown += line;
     if (isBroken(row)) broken += line;
@@ -111,10 +130,11 @@ std::string slownessText(const Comparison& comparison, double allowed) {
     out += fmt::format("TOO SLOW, by more than {:.3g} % with 95 % confidence:\n{}", percent, slow);
   if (!broken.empty()) out += fmt::format("BROKEN, valid in A but not in B:\n{}", broken);
   if (!unknown.empty())
-    out += fmt::format(
-        "cannot tell whether slower by more than {:.3g} %: the noise is too large; measure longer "
-        "or more often:\n{}",
-        percent, unknown);
+    out += wrapped(fmt::format("cannot tell whether slower by more than {:.3g} %: the noise is too "
+                               "large; measure longer or more often:",
+                               percent),
+                   0) +
+           unknown;
   if (!out.empty() || comparison.evidence != SampleEvidence::kEnough) return out;
   return fmt::format("no row is slower by more than {:.3g} %\n", percent);
 }
@@ -150,25 +170,30 @@ Json asJson(const RowComparison& row) {
 std::string fewRunsText(const Comparison& comparison, bool planned_together) {
   const std::string counts = fmt::format("A has {} and B {}", comparison.runs_a, comparison.runs_b);
   if (planned_together)
-    return fmt::format(
-        "Not enough runs, because the comparison ended early: {}, and each side needs {}.\n",
-        counts, kFewestRuns);
-  return fmt::format(
-      "Not enough runs: {}, and each side needs {} with the same rows. Fewer runs cannot separate "
-      "a\ndifference from noise. Measure both sides in turns:\n"
-      "  viaduct bench ... --against 'SETTINGS', or --before a1 a2 a3 a4 --after b1 b2 b3 b4\n",
-      counts, kFewestRuns);
+    return wrapped(
+        fmt::format(
+            "Not enough runs, because the comparison ended early: {}, and each side needs {}.",
+            counts, kFewestRuns),
+        0);
+  return wrapped(
+             fmt::format("Not enough runs: {}, and each side needs {} with the same rows. Fewer "
+                         "runs cannot separate a difference from noise. Measure both sides in "
+                         "turns:",
+                         counts, kFewestRuns),
+             0) +
+         "  viaduct bench ... --against 'SETTINGS'\n"
+         "  viaduct compare --before a1 a2 a3 a4 --after b1 b2 b3 b4\n";
 }
 
 constexpr auto kNoTurns =
     "The runs of A and B did not take turns, or have no start times. Drift of the machine would "
-    "look\nlike a difference. Measure A, B, B, A and so on, or accept the drift with "
-    "--across-time.\n";
+    "look like a difference. Measure A, B, B, A and so on, or accept the drift with "
+    "--across-time.";
 
 std::string evidenceText(const Comparison& comparison, bool planned_together) {
   if (comparison.evidence == SampleEvidence::kTooFewRuns)
     return fewRunsText(comparison, planned_together);
-  return comparison.evidence == SampleEvidence::kNotInTurns ? kNoTurns : "";
+  return comparison.evidence == SampleEvidence::kNotInTurns ? wrapped(kNoTurns, 0) : "";
 }
 
 }  // namespace
@@ -177,7 +202,7 @@ std::string compareText(const Comparison& comparison, const ComparedFiles& files
                         const CompareOptions& options, std::size_t width) {
   std::string out = fmt::format("A: {}\nB: {}\n", files.a, files.b);
   out += linesOf("differs: ", comparison.differing);
-  out += "\n" + base::tableText(kColumns, base::mapped(comparison.rows, textRowOf), width);
+  out += "\n" + tableOf(comparison.rows, width);
   out +=
       "\n" + linesOf("only in A: ", comparison.only_a) + linesOf("only in B: ", comparison.only_b);
   out += summary(comparison);

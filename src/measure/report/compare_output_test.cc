@@ -75,6 +75,23 @@ TEST(CompareOutput, TheTableFitsInto80Columns) {
   EXPECT_TRUE(testing::has(table(), "\n         B is: no difference seen\n")) << table();
 }
 
+TEST(CompareOutput, ALongKindIsAHeadingAtAnyWidth) {
+  Comparison found = someComparison();
+  for (RowComparison& row : found.rows) {
+    row.a.scheme = "kv-paged";
+    row.a.kind = KvWorkload{.model = "Llama-3.1-70B-Instruct",
+                            .tokens = 131072,
+                            .order = "nhd",
+                            .arrangement = "apart"};
+  }
+  found.rows[1].a.scheme = "kv-bulk";
+  const std::string text = compareText(found, {"a", "b"}, {.slower = 0.05}, base::kNoLimit);
+  EXPECT_LE(testing::widestLine(text), 80U) << text;
+  for (const char* part : {"\nbackend: tcp, op: write, batch: 64, row: kv-paged, Llama-3.1-70B-",
+                           "row: kv-bulk, ", "  tcp write 64 x 64 KiB, kv-paged, Llama"})
+    EXPECT_TRUE(testing::has(text, part)) << part << "\n" << text;
+}
+
 TEST(CompareOutput, TheTextSaysThatNoRowIsSlower) {
   Comparison same = someComparison();
   for (RowComparison& row : same.rows) row.too_slow = row.perhaps_slow = false;

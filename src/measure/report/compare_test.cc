@@ -93,7 +93,26 @@ TEST(Compare, ByPlaceRowsMayDifferInAllButTheBlockSize) {
   EXPECT_EQ(found.rows[0].difference, Difference::kSlower);
   EXPECT_EQ(found.rows[0].b.batch_size, 7U);
   EXPECT_EQ(found.rows[1].difference, Difference::kFaster);
-  EXPECT_FALSE(compare({report({row(1, 10)})}, {report({row(2, 10)})}, by_place));
+  const auto unlike = compare({report({row(1, 10)})}, {report({row(2, 10)})}, by_place);
+  ASSERT_FALSE(unlike);
+  EXPECT_EQ(unlike.error().detail, "the transfers of A and B have other sizes");
+}
+
+TEST(Compare, TrialsOfARowAreOneRowByPlaceToo) {
+  const auto trials = [](double rate) {
+    std::vector<Row> out;
+    for (std::uint32_t trial = 0; trial < 2; ++trial)
+      for (const bool bulk : {false, true}) {
+        out.push_back(row(1, rate + trial));
+        out.back().scheme = bulk ? "kv-bulk" : "kv-paged";
+        out.back().kind = KvWorkload{.model = "m", .bulk = bulk, .trial = trial, .trials = 2};
+      }
+    return report(out);
+  };
+  const auto found = compared(trials(10), trials(20), {.by_place = true});
+  ASSERT_EQ(found.rows.size(), 2U);
+  EXPECT_NEAR(found.rows[0].a_gb_per_s, 10.5, 0.1) << "the median of the trials of a run";
+  EXPECT_EQ(found.rows[1].b.scheme, "kv-bulk");
 }
 
 TEST(Compare, OnlyACertainSlowdownFails) {
@@ -241,6 +260,17 @@ TEST(Compare, AcrossSettingsRowsOfDifferentBackendsAreCompared) {
                 "B is output of ib_write_bw, which does not name the settings of A"});
   other.memory = "VRAM";
   EXPECT_FALSE(compare({report({ours})}, {report({other})}, {.across_settings = true}));
+}
+
+TEST(Compare, AcrossSettingsPipelinesWithOtherFilesAreCompared) {
+  const auto loaded = [](const std::string& file, double rate) {
+    Row out = row(1, rate);
+    out.kind = PipelineRow{.pipeline = "file:" + file + ",host", .stages = {{.name = "load"}}};
+    return report({out});
+  };
+  EXPECT_FALSE(compare({loaded("/a", 10)}, {loaded("/b", 20)}, {}));
+  EXPECT_EQ(compared(loaded("/a", 10), loaded("/b", 20), {.across_settings = true}).rows.size(),
+            1U);
 }
 
 TEST(Compare, EachRunGivesOneFigureAndItsPartsGiveNone) {

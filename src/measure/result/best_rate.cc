@@ -36,6 +36,12 @@ std::optional<double> medianOf(const std::vector<const Row*>& rows, Figure figur
   return middle(values);
 }
 
+// The places of a pipeline are like backends: its stages tell its rows apart without them.
+std::string kindOf(const Row& row, bool with_backend) {
+  const auto* const stages = row.as<PipelineRow>();
+  return with_backend || stages == nullptr ? kindText(row) : stagesText(*stages);
+}
+
 bool serves(const std::monostate& /*blocks*/) { return false; }
 bool serves(const Operation& /*a pattern*/) { return false; }
 bool serves(const KvWorkload& kv) { return kv.bulk; }
@@ -49,6 +55,7 @@ std::string identityOf(const Row& row, bool with_backend) {
   const std::string memory = with_backend   ? row.memory
                              : usesGpu(row) ? withoutGpus(row.memory)
                                             : "";
+  const std::string kind = kindOf(row, with_backend);
   return fmt::format("{} {} {}, {} x {}, {} to {}, {} threads, depth {}{}{}{}",
                      with_backend ? row.backend : "", opKindName(row.op), row.scheme,
                      row.batch_size, base::showSize(row.block_size), row.initiators, row.targets,
@@ -56,7 +63,7 @@ std::string identityOf(const Row& row, bool with_backend) {
                      memory.empty() ? "" : ", ", memory) +
          (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "") +
          (row.background ? ", beside background of " + base::showSize(row.background->size) : "") +
-         (kindText(row).empty() ? "" : ", " + kindText(row));
+         (kind.empty() ? "" : ", " + kind);
 }
 
 Row oneOf(const std::vector<const Row*>& repeats) {

@@ -14,7 +14,8 @@ namespace viaduct::measure {
 
 // Returns what the row measures: backend, op, scheme, blocks and all else that tells rows apart.
 // Rows with equal texts repeat one another. Without the backend, the allocation of host memory and
-// the numbers of GPUs are left out too, because raw tools do not name them.
+// the numbers of GPUs are left out too, because raw tools do not name them, and so are the places
+// of a pipeline.
 std::string identityOf(const Row& row, bool with_backend = true);
 
 // Makes one row of rows that repeat one another: the one in the middle, with the medians of their

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "measure/proof/lane.h"
+
 namespace viaduct::measure {
 
 Status Background::add(Agent& agent, const Ends& ends, std::uint64_t bytes, std::string require) {
@@ -64,16 +66,9 @@ void Background::run(Flow& flow) const {
   flow.seconds += seconds(last - start);
 }
 
-Path Background::carried(const Flow& flow) {
-  Path all;
-  for (const Transfer& transfer : flow.transfers)
-    for (PathShare& share : transfer.carried().shares) all.add(std::move(share));
-  return all;
-}
-
 void Background::mark() {
   for (Flow& flow : flows_) {
-    flow.before = carried(flow);
+    flow.before = carriedBy(flow.transfers);
     flow.ended = flow.counted = 0;
     flow.seconds = flow.longest_gap_s = 0;
   }
@@ -83,7 +78,7 @@ std::vector<proof::Claim> Background::claims() const {
   std::vector<proof::Claim> out;
   for (const Flow& flow : flows_) {
     out.push_back(flow.claim);
-    out.back().path = carried(flow).since(flow.before);
+    out.back().path = carriedBy(flow.transfers).since(flow.before);
   }
   return out;
 }

@@ -49,7 +49,6 @@ class Background {
     double longest_gap_s = 0;   // between two ends
   };
   void run(Flow& flow) const;
-  static Path carried(const Flow& flow);
 
   std::deque<Flow> flows_;  // threads refer to them
   std::atomic<bool> stopped_ = false;

@@ -168,6 +168,7 @@ class Engine {
     for (TimedRow& row : rows_) {
       row.rounds.every_transfer_checked = row.schedule.every_transfer;
       row.rounds.of_a_repeat = row.schedule.timed_of_repeat;
+      row.rounds.all = row.schedule.repeats * row.schedule.timed_of_repeat;
       row.rounds.planned = row.schedule.planned;
       most = std::max(most, row.schedule.runs());
     }

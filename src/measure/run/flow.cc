@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "measure/proof/lane.h"
+
 namespace viaduct::measure::pipeline {
 namespace {
 
@@ -127,20 +129,13 @@ class Flow::Pass {
   RingGate::Turn turn_ = RingGate::Turn::kNow;  // of the next transfer
 };
 
-Path Flow::carried() const {
-  Path out;
-  for (const Transfer& transfer : transfers_)
-    for (PathShare share : transfer.carried().shares) out.add(std::move(share));
-  return out;
-}
-
-Path Flow::path() const { return carried().since(before_); }
+Path Flow::path() const { return carriedBy(transfers_).since(before_); }
 
 Status Flow::run(const std::atomic<bool>& enough, const std::atomic<bool>& cancel,
                  const std::function<void()>& moved, const Neighbours& neighbours) {
   times_ = 0;
   busy_ = {};
-  before_ = carried();
+  before_ = carriedBy(transfers_);
   began_ = Clock::now();
   const auto goes_on = [&] {
     return !cancel.load() && (neighbours.before != nullptr || !enough.load());

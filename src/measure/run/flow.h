@@ -68,7 +68,6 @@ class Flow {
   Path path() const;                              // of all times together
 
  private:
-  Path carried() const;
   Flow(std::uint64_t bytes, std::uint64_t at_once, std::uint64_t chunks)
       : bytes_(bytes), at_once_(at_once), chunks_(chunks) {}
   class Pass;

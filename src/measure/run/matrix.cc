@@ -10,6 +10,7 @@
 
 #include "cuda/driver.h"
 #include "host/facts.h"
+#include "measure/proof/memory_rate.h"
 #include "measure/result/row_json.h"
 #include "measure/result/text.h"
 #include "measure/run/forked.h"
@@ -45,7 +46,7 @@ namespace {
 
 // Runs `work` in a child process, and returns its value.
 template <class Value>
-Result<Value> valueOfChild(const std::function<Value()>& work, const base::StopFlag& stop) {
+Result<Value> valueOfChild(const std::function<Value()>& work, const StopFlag& stop) {
   VIADUCT_TRY(const std::string text,
               inChild([&] { return base::dumpJson(JsonWriter::of(work()), -1); }, stop));
   VIADUCT_TRY(const Json json, base::parseJson(text));
@@ -117,20 +118,28 @@ std::string wayOf(const std::vector<SeenGpu>& gpus, const Cell& cell, const Row&
   return out + (direct ? ", peer access" : ", no peer access: through the host");
 }
 
-RunRequest requestOf(const MatrixRequest& request, const Cell& cell) {
-  const bool writes = request.rate.op == OpKind::kWrite;
-  RunRequest run = request.run;
-  run.spec.rows = {request.rate, request.latency};
+RunRequest ofCell(RunRequest run, const Cell& cell) {
+  const bool writes = run.spec.rows.front().op == OpKind::kWrite;
   run.spec.initiator_gpu = writes ? cell.from : cell.to;
   run.spec.target_gpu = writes ? cell.to : cell.from;
   run.on_threads = cell.processes == 1;
   return run;
 }
 
+// Returns the member that a report of a matrix names: this host.
+RunMember thisHost() {
+  const host::Facts facts = host::facts();
+  return {.name = facts.hostname, .role = "all", .host = facts};
+}
+
+std::string wordsOf(const Cell& cell) {
+  return fmt::format("{} to {}, {}", placeName(cell.from), placeName(cell.to),
+                     cell.processes == 1 ? "one process" : "two processes");
+}
+
 // Returns the rows of a cell. A row that was not measured says why.
-std::vector<Row> measureCell(const MatrixRequest& request, const Cell& cell,
-                             const base::StopFlag& stop) {
-  const RunRequest run = requestOf(request, cell);
+std::vector<Row> measureCell(const RunRequest& run, const std::vector<SeenGpu>& gpus,
+                             const Cell& cell, const StopFlag& stop) {
   auto measured = valueOfChild<RowsOrProblem>(
       [&] {
         RunOutcome outcome = runLocally(run, {}, stop);
@@ -153,7 +162,7 @@ std::vector<Row> measureCell(const MatrixRequest& request, const Cell& cell,
                             .to = placeName(cell.to),
                             .processes = cell.processes,
                             .figure = i == 0 ? "rate" : "latency",
-                            .way = wayOf(request.gpus, cell, out[i])};
+                            .way = wayOf(gpus, cell, out[i])};
   }
   return out;
 }
@@ -162,7 +171,7 @@ std::vector<Row> measureCell(const MatrixRequest& request, const Cell& cell,
 
 Result<std::vector<SeenGpu>> seeGpus(const Settings& settings,
                                      const std::vector<std::uint32_t>& numbers,
-                                     const base::StopFlag& stop) {
+                                     const StopFlag& stop) {
   VIADUCT_TRY(auto seen, valueOfChild<GpusOrError>(
                              [&]() -> GpusOrError {
                                auto gpus = askDriver(settings);
@@ -196,20 +205,18 @@ std::vector<Cell> cellsOf(const MatrixRequest& request) {
   return out;
 }
 
-std::vector<RunMember> membersOfMatrix() {
-  const host::Facts facts = host::facts();
-  return {{.name = facts.hostname, .role = "all", .host = facts}};
-}
-
-RunOutcome measureMatrix(const MatrixRequest& request,
-                         const std::function<void(std::size_t cell)>& started,
-                         const base::StopFlag& stop) {
+RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
+                         const Progress& progress, const StopFlag& stop) {
   const std::vector<Cell> cells = cellsOf(request);
-  RunOutcome out{.members = membersOfMatrix()};
+  // Measured here once, for the processes of all cells.
+  proof::memoryRates(largestWorkingSet(run.spec));
+  RunOutcome out{.members = {thisHost()}};
+  if (progress.joined) progress.joined(0, out.members);
   for (std::size_t i = 0; i < cells.size() && !stop.load(); ++i) {
-    started(i);
-    std::vector<Row> rows = measureCell(request, cells[i], stop);
+    if (progress.turn) progress.turn(i, wordsOf(cells[i]));
+    std::vector<Row> rows = measureCell(ofCell(run, cells[i]), request.gpus, cells[i], stop);
     if (stop.load()) break;  // the cell is not whole
+    if (progress.finished) std::ranges::for_each(rows, progress.finished);
     std::ranges::move(rows, std::back_inserter(out.rows));
   }
   out.conclusions.resize(out.rows.size());

@@ -6,12 +6,10 @@
 #include <viaduct/settings.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/stop.h"
 #include "measure/run/run.h"
 
 namespace viaduct::measure::matrix {
@@ -26,7 +24,7 @@ struct SeenGpu {
 // GPU with one of the numbers.
 Result<std::vector<SeenGpu>> seeGpus(const Settings& settings,
                                      const std::vector<std::uint32_t>& numbers,
-                                     const base::StopFlag& stop);
+                                     const StopFlag& stop);
 
 // One end of a copy. Nothing: host memory.
 using Place = std::optional<std::uint32_t>;
@@ -39,8 +37,6 @@ struct Cell {
 };
 
 struct MatrixRequest {
-  RunRequest run = {};                        // of a cell, without rows and GPUs
-  Workload rate = {}, latency = {};           // the rows of each cell
   std::vector<std::uint32_t> numbers = {};    // of the GPUs; empty: all
   std::vector<SeenGpu> gpus = {};             // from seeGpus()
   std::vector<std::uint32_t> processes = {};  // 1: one process has both ends; 2: each has one
@@ -49,13 +45,11 @@ struct MatrixRequest {
 // Returns the cells in the order in which they are measured.
 std::vector<Cell> cellsOf(const MatrixRequest& request);
 
-// The member that a report of a matrix names: this host.
-std::vector<RunMember> membersOfMatrix();
-// Measures the cells, one after the other, until `stop` is set. `started` gets the number of each
-// cell. The rows of a failed cell say why.
-RunOutcome measureMatrix(const MatrixRequest& request,
-                         const std::function<void(std::size_t cell)>& started,
-                         const base::StopFlag& stop);
+// Measures the cells, one after the other, until `stop` is set. Each cell has the two rows of
+// `run`, a rate and a latency, between GPUs of its own. `progress` hears of each cell as of a turn.
+// The rows of a failed cell say why.
+RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
+                         const Progress& progress, const StopFlag& stop);
 
 // Says which GPUs there are, and which reach one another.
 std::vector<std::string> gpuWords(const std::vector<SeenGpu>& gpus);

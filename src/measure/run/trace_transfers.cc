@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "measure/proof/lane.h"
 #include "measure/workload/kv_cells.h"
 #include "measure/workload/replay_plan.h"
 
@@ -352,7 +353,7 @@ class TraceTransfers final : public RowTransfers {
     seconds_ = std::max(seconds_, static_cast<double>(ended) * 1e-9);
     bytes_ += flight.transfer.bytes();
     ops_ += flight.transfer.ops();
-    for (PathShare& share : flight.transfer.carried().shares) path_.add(std::move(share));
+    path_ = carriedBy({&flight.transfer, 1}, std::move(path_));
   }
 
   // Returns false once a member has asked to stop.

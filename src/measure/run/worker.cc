@@ -185,10 +185,8 @@ Status Worker::reachPeers() {
 Status Worker::measureMemoryRates() {
   VIADUCT_TRY(const auto boots, state_.gather(host::bootId()));
   const auto first = std::find(boots.begin(), boots.end(), boots[state_.rank]) - boots.begin();
-  std::uint64_t largest = 0;
-  for (const Workload& row : state_.spec.rows)
-    largest = std::max(largest, workingSet(state_.spec, row));
-  if (first == static_cast<std::ptrdiff_t>(state_.rank)) state_.observer.measureMemory(largest);
+  if (first == static_cast<std::ptrdiff_t>(state_.rank))
+    state_.observer.measureMemory(largestWorkingSet(state_.spec));
   VIADUCT_TRY(const auto done, state_.gather({}));
   return Ok{};
 }

@@ -243,4 +243,10 @@ std::uint64_t workingSet(const Spec& spec, const Workload& row) {
   return bytes;
 }
 
+std::uint64_t largestWorkingSet(const Spec& spec) {
+  std::uint64_t largest = 0;
+  for (const Workload& row : spec.rows) largest = std::max(largest, workingSet(spec, row));
+  return largest;
+}
+
 }  // namespace viaduct::measure

@@ -114,5 +114,7 @@ struct Sets {
 Sets setsOf(const Spec& spec, const Workload& row, const Stream& stream, const DeviceBytes& bytes);
 // Returns the bytes that one side of a row cycles through, in all streams together. 0: unknown.
 std::uint64_t workingSet(const Spec& spec, const Workload& row);
+// Returns the largest one of all rows.
+std::uint64_t largestWorkingSet(const Spec& spec);
 
 }  // namespace viaduct::measure
