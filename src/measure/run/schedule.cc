@@ -21,6 +21,7 @@ constexpr std::uint64_t kFewestShort = 6;  // short runs of a row, however long 
 // Short runs may take this part of the row's time, and a little more.
 constexpr double kPartOfRow = 0.1, kMoreSeconds = 0.05;
 constexpr std::uint64_t kExchanges = 2;     // of a run
+constexpr double kExchangeSeconds = 0.3;    // of a row's short runs
 constexpr double kComparedPerSecond = 4e9;  // bytes that both ends compare
 
 std::uint64_t ceilOf(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
@@ -109,16 +110,20 @@ class Planner {
         secondsOf(whole.time),
         static_cast<double>(transfersOf(spec_, row_, facts_.warm.seconds)) * facts_.warm.seconds);
     double left = kPartOfRow * row + kMoreSeconds / spec_.repeat;
+    // Between far hosts and on busy ones exchanges take long, so they have an allowance of their
+    // own.
+    double exchanges = kExchangeSeconds / spec_.repeat;
     std::uint64_t missing = checksEveryRead() ? 0 : ceilOf(kChecks, spec_.repeat);
     const auto count = [&](const Goal& run) {
       missing -= std::min(missing, checksOf(run.iterations));
     };
     for (const Goal& run : runs) count(run);
     const std::uint64_t fewest = ceilOf(kFewestShort, spec_.repeat);
-    for (std::uint64_t i = 0; i < fewest || (missing > 0 && left > 0); ++i) {
+    for (std::uint64_t i = 0; i < fewest || (missing > 0 && left > 0 && exchanges > 0); ++i) {
       const Goal run{.iterations = 1 + random_.below(2 * spec_.depth), .timed = false};
       count(run);
       left -= costOf(run.iterations);
+      exchanges -= kExchanges * facts_.warm.exchange;
       runs.push_back(run);
     }
   }
@@ -134,7 +139,7 @@ class Planner {
         spec_.rate > 0 ? std::max(facts_.warm.seconds - 1 / spec_.rate, 0.0) + more / spec_.rate
                        : facts_.warm.seconds * (more + 1);
     const auto bytes = static_cast<double>(checksOf(iterations) * row_.bytes());
-    return kExchanges * facts_.warm.exchange + seconds + bytes / kComparedPerSecond;
+    return seconds + bytes / kComparedPerSecond;
   }
 
   const Spec& spec_;
