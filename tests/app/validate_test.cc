@@ -111,6 +111,7 @@ const std::map<std::string, const char*> kAlone{
     {"rows[].pairs[].latency_us.p99_9", "of several pairs: one histogram has all transfers"},
     {"rows[].pairs[].target", "another rank is as good"},
     {"rows[].path[].ops", "rails may divide ops"},
+    {"rows[].path[].stage", "which stage a share is"},
 };
 
 // Edits each number of the file once, and returns how many edits were caught. Names the fields
