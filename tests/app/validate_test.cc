@@ -156,8 +156,8 @@ TEST_F(ValidateCommand, EveryEditThatContradictsAnotherFieldIsNamed) {
                 "--latency", "--warmup", "10ms"}),
       measured({"pattern", "alltoall", "--members", "3", "--block-sizes", "256K", "--duration",
                 "60ms", "--backend", "tcp"}),
-      measured({"kv", "bench", "Llama-3.1-8B", "--tokens", "256", "--duration", "40ms", "--backend",
-                "local"}),
+      measured({"kv", "bench", "Llama-3.1-8B", "--tokens", "256", "--duration", "40ms", "--repeat",
+                "1", "--backend", "local"}),
       measured({"pipeline", "file:" + source + ",host,net,host", "--create-source", "1M",
                 "--duration", "20ms", "--repeat", "2"}),
   };
