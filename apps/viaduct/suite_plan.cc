@@ -91,7 +91,7 @@ class Planner {
 
   PlanOrProblems planFor(std::vector<std::uint64_t> sizes, const Settings& settings) const {
     BenchOptions bench = options_;
-    for (const char* own : {"rounds", "least_effect"}) bench.given.erase(own);
+    for (const char* own : {"rounds", "least_effect", "junit"}) bench.given.erase(own);
     bench.block_sizes = std::move(sizes);
     bench.batches = {1};
     return planBench(bench, settings);

@@ -49,7 +49,8 @@ class ReportCommand : public ::testing::Test {
              .initiators = pairs,
              .targets = pairs,
              .path = {{backend, "way", "eth0", 1, 1, measure::Proven::kYes}},
-             .proof = "a long line of words that says how it was proven, on every device",
+             .proof =
+                 "a long line of words that says how it was proven, on every device; and 2 more",
              .ceiling = measure::Ceiling{"link eth0", 12.5 * pairs, 24}},
             {2.9 * pairs, 3.0 * pairs, 3.2 * pairs}));
     report.rows[3].verdict = measure::Verdict::kInvalid;

@@ -117,7 +117,11 @@ Found repeatsAddUp(const Row& row, const Parts& parts) {
     for (const auto& part : parts) {
       if (part.repeats.size() != row.counts->repeats.size())
         return fmt::format("{} and {} repeats", part.repeats.size(), row.counts->repeats.size());
-      bytes += part.repeats[i].bytes;
+      const TimedBytes& moved = part.repeats[i];
+      bytes += moved.bytes;
+      const double most = row.counts->repeats[i].whole.seconds * (1 + 1e-9);
+      if (moved.seconds > most || (parts.size() == 1 && moved.seconds * (1 + 2e-9) < most))
+        return fmt::format("{:.9g} and {:.9g} s", moved.seconds, most);
     }
     if (bytes != row.counts->repeats[i].whole.bytes)
       return fmt::format("{} and {} bytes", bytes, row.counts->repeats[i].whole.bytes);
@@ -409,6 +413,12 @@ Found replayAddsUp(const Row& row) {
     if (!read || !read->fits() || read->count() != replay.requests)
       return "a distribution is wrong";
   }
+  if (replay.ttft_ns && row.counts->latency_ns) {
+    const auto missed = static_cast<double>(replay.tokens - replay.hit_tokens);
+    const double prefill = missed / replay.prefill_tokens_per_s.value_or(1) * 1e9;
+    if (!areNear(row.counts->latency_ns->sum + prefill, replay.ttft_ns->sum, 1e-3))
+      return "ttft is not the prefill and the latency";
+  }
   const double mean = totalsOf(row).timed / static_cast<double>(replay.requests);
   return unless(row.interrupted || std::abs(static_cast<double>(row.block_size) - mean) <= 1,
                 fmt::format("requests of {} and {:.0f} bytes", row.block_size, mean));
@@ -455,8 +465,10 @@ constexpr std::array kRowChecks{
         "path[].bytes",
         "the path and the counted transfers have the same bytes (1 %), unless the row is invalid",
         pathIsAll},
-    RowCheck{"pairs[].repeats[]", "the pairs have the bytes of the repeats", pairsAddUp},
-    RowCheck{"devices[].repeats[]", "the devices have the bytes of the repeats", devicesAddUp},
+    RowCheck{"pairs[].repeats[]", "the pairs have the bytes of the repeats, and take no longer",
+             pairsAddUp},
+    RowCheck{"devices[].repeats[]", "the devices have the bytes of the repeats, and take no longer",
+             devicesAddUp},
     RowCheck{"counts.members[].bytes", "transfers x block_size x batch_size, timed and in all",
              blocksAddUp},
     RowCheck{"counts.members[].timed", "no more than transfers; missed no more than checks",
@@ -497,7 +509,7 @@ constexpr std::array kRowChecks{
              memoryIsSilent},
     RowCheck{"replay",
              "requests are iterations, block_size is their mean; no more hits than ids and tokens; "
-             "the distributions fit",
+             "ttft_ns has the prefill and the latency",
              replayAddsUp},
     RowCheck{"kv", "trial is below trials; runs are no more than descriptors", descriptors},
     RowCheck{"operation.moved_bytes", "x iterations / streams are the timed bytes",
@@ -639,6 +651,22 @@ void checkRun(const std::vector<Row>& rows, Contradictions& out) {
       out.push_back({fmt::format("rows[{}].run", i), "another one than that of rows[0]"});
 }
 
+// Each backend has all rows of the pipeline.
+void checkPipelines(const Report& report, Contradictions& out) {
+  if (report.end != "complete") return;
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    const auto* const kind = report.rows[i].as<PipelineRow>();
+    if (kind == nullptr) continue;
+    const auto rows = std::ranges::count_if(report.rows, [&](const Row& row) {
+      const auto* const other = row.as<PipelineRow>();
+      return other != nullptr && other->pipeline == kind->pipeline;
+    });
+    if (kind->rows == 0 || static_cast<std::size_t>(rows) % kind->rows != 0)
+      out.push_back({fmt::format("rows[{}].pipeline.rows", i),
+                     fmt::format("{}, but there are {}", kind->rows, rows)});
+  }
+}
+
 void checkEnd(const Report& report, Contradictions& out) {
   const bool cut =
       std::ranges::any_of(report.rows, [](const Row& row) { return row.interrupted.has_value(); });
@@ -670,6 +698,7 @@ constexpr std::array kReportRules{
     std::pair{"environment.fingerprint", "follows from the hosts of the members"},
     std::pair{"environment.members[]", "by rank, as many as counts.members[]"},
     std::pair{"kv.of_bulk", "block_size x batch_size / p50, as a part of the bulk row's"},
+    std::pair{"pipeline.rows", "the rows of this pipeline"},
     std::pair{"conclusion[]", "the rate and the ceiling are those of a row"},
     std::pair{"end", "not complete if a row was interrupted"},
 };
@@ -690,6 +719,7 @@ std::vector<Contradiction> contradictionsIn(const Report& report) {
   checkRun(report.rows, out);
   checkSharesOfBulk(report.rows, out);
   checkConclusion(report, out);
+  checkPipelines(report, out);
   checkEnd(report, out);
   return out;
 }
