@@ -14,20 +14,22 @@ namespace viaduct::measure {
 class CpuWatch {
  public:
   CpuUse used() const {
-    CpuUse out{.used = host::ownProcessorSeconds() - used_,
-               .over = std::chrono::duration<double>(Clock::now() - begun_).count()};
+    CpuUse out{.used = host::ownProcessorSeconds() - used_};
     if (const auto machine = host::processorUse(); machine && machine_) {
       out.machine = machine->seconds - machine_->seconds;
       out.idle = machine->idle - machine_->idle;
       out.processors = machine->count;
     }
+    out.over = std::chrono::duration<double>(Clock::now() - begun_).count();
     return out;
   }
 
  private:
+  // The clock is read first here and last there. On a busy machine this thread may wait in between,
+  // and the kernel must not count more time than the clock.
+  Clock::time_point begun_ = Clock::now();
   double used_ = host::ownProcessorSeconds();
   std::optional<host::ProcessorUse> machine_ = host::processorUse();
-  Clock::time_point begun_ = Clock::now();
 };
 
 }  // namespace viaduct::measure
