@@ -89,7 +89,7 @@ const std::map<std::string, const char*> kAlone{
     {"rows[].counts.devices[].sent", "of memory rows: below half of the payload"},
     {"rows[].counts.devices[].sent_by_others", "as long as it is no more than in the proof"},
     {"rows[].counts.members[].machine_cpu_s", "of a member that does not speak for its host"},
-    {"rows[].counts.members[].processors", "of a host with one member"},
+    {"rows[].counts.members[].processors", "no other field counts them"},
     {"rows[].counts.payload[].others", "as long as the rest proves the path"},
     {"rows[].intervals[].end_s", "of an interval without bytes"},
     {"rows[].intervals[].start_s", "of an interval without bytes"},

@@ -1,0 +1,24 @@
+// Rules between the fields of one row. Its figures have rules of their own: row_figures.h. Threads:
+// pure functions.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "measure/result/row.h"
+
+namespace viaduct::measure {
+
+struct RowCheck {
+  const char* fields;  // as docs/results.md has them
+  const char* rule;
+  // Returns the values that disagree, as text, or nothing. Only called for rows with counts.
+  std::optional<std::string> (*find)(const Row& row);
+};
+std::span<const RowCheck> rowChecks();
+
+// Files have all digits of a number. Another compiler may round the last one differently.
+bool areNear(double a, double b, double tolerance = 1e-9);
+
+}  // namespace viaduct::measure
