@@ -84,11 +84,13 @@ bool isCaught(const std::string& text) {
 // Fields on which no other field depends.
 const std::map<std::string, const char*> kAlone{
     {"environment.members[].host.interfaces[].mbit_per_s", "of an interface that is down"},
+    {"environment.members[].host.kernel_started", "nothing else depends on it"},
     {"rows[].counts.devices[].received", "a proof over loopback takes the sent bytes"},
     {"rows[].counts.devices[].received_by_others", "as long as it is no more than in the proof"},
     {"rows[].counts.devices[].sent", "of memory rows: below half of the payload"},
     {"rows[].counts.devices[].sent_by_others", "as long as it is no more than in the proof"},
     {"rows[].counts.members[].machine_cpu_s", "of a member that does not speak for its host"},
+    {"rows[].counts.members[].machine_idle_s", "as long as processors have that much time"},
     {"rows[].counts.members[].processors", "no other field counts them"},
     {"rows[].counts.payload[].others", "as long as the rest proves the path"},
     {"rows[].intervals[].end_s", "of an interval without bytes"},
