@@ -89,6 +89,7 @@ const std::map<std::string, const char*> kAlone{
     {"rows[].counts.devices[].received_by_others", "as long as it is no more than in the proof"},
     {"rows[].counts.devices[].sent", "of memory rows: below half of the payload"},
     {"rows[].counts.devices[].sent_by_others", "as long as it is no more than in the proof"},
+    {"rows[].counts.members[].counted_s", "of a member that was not counted longest"},
     {"rows[].counts.members[].machine_cpu_s", "of a member that does not speak for its host"},
     {"rows[].counts.members[].machine_idle_s", "as long as processors have that much time"},
     {"rows[].counts.members[].processors", "no other field counts them"},
