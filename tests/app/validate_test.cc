@@ -91,7 +91,7 @@ const std::map<std::string, const char*> kAlone{
     {"rows[].counts.devices[].sent_by_others", "as long as it is no more than in the proof"},
     {"rows[].counts.members[].counted_s", "of a member that was not counted longest"},
     {"rows[].counts.members[].machine_cpu_s", "of a member that does not speak for its host"},
-    {"rows[].counts.members[].machine_idle_s", "as long as processors have that much time"},
+    {"rows[].counts.members[].machine_idle_s", "no other field counts idle time"},
     {"rows[].counts.members[].processors", "no other field counts them"},
     {"rows[].counts.payload[].others", "as long as the rest proves the path"},
     {"rows[].intervals[].end_s", "of an interval without bytes"},
