@@ -12,6 +12,7 @@
 
 #include "app/program.h"
 #include "measure/result/nixlbench.h"
+#include "measure/result/row_figures.h"
 #include "measure/result/row_testing.h"
 #include "support/text.h"
 
@@ -42,8 +43,8 @@ class ReportCommand : public ::testing::Test {
     Report report{.version = "1", .started = "2026-01-02T03:04:05Z"};
     report.environment.members = {{.host = {.hostname = "node <b>&"}}};
     for (std::uint64_t block = 4096; block <= 1 << 26U; block *= 4)
-      for (const char* backend : {"tcp", "local"})
-        report.rows.push_back(measure::withCounts(
+      for (const char* backend : {"tcp", "local"}) {
+        Row& row = report.rows.emplace_back(measure::withCounts(
             {.backend = backend,
              .block_size = block,
              .initiators = pairs,
@@ -53,6 +54,10 @@ class ReportCommand : public ::testing::Test {
                  "a long line of words that says how it was proven, on every device; and 2 more",
              .ceiling = measure::Ceiling{"link eth0", 12.5 * pairs, 24}},
             {2.9 * pairs, 3.0 * pairs, 3.2 * pairs}));
+        measure::MemberCounts& member = row.counts->members.front();
+        member.cpu_s = 0.3e-9 * static_cast<double>(member.bytes);
+        computeFigures(row);
+      }
     report.rows[3].verdict = measure::Verdict::kInvalid;
     report.rows[3].why = "<script>alert(1)</script>";
     return file(name, toJson(report));
