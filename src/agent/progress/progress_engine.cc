@@ -110,8 +110,8 @@ void ProgressEngine::takeOverSoon(Clock::time_point now) {
   takeOverNow();
 }
 
-// A poke would also wake a user's loop that watches eventFd(). Such a loop cannot do work that waits
-// for a timer. It would poll again and again, until the progress thread gets a processor.
+// A poke would also wake a user's loop that watches eventFd(). Such a loop cannot do work that
+// waits for a timer. It would poll again and again, until the progress thread gets a processor.
 void ProgressEngine::takeOverNow() {
   round_wanted_ = true;
   if (driven_)
