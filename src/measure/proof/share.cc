@@ -20,7 +20,8 @@ auto fields(base::Is<RateInterval> auto& i) {
   return std::tie(i.start, i.end, i.gb_per_s, i.bytes);
 }
 auto fields(base::Is<RoundShare> auto& s) {
-  return std::tie(s.failure, s.entered_ns, s.left_ns, s.stop_by, s.exchange_s, s.nonce, s.streams, s.more);
+  return std::tie(s.failure, s.entered_ns, s.left_ns, s.stop_by, s.exchange_s, s.nonce, s.streams,
+                  s.more);
 }
 auto fields(base::Is<RowShare> auto& s) {
   return std::tie(s.failure, s.streams, s.latency, s.prep, s.post, s.tx, s.cpu.used, s.cpu.over,
