@@ -21,7 +21,7 @@ constexpr std::uint64_t kFewestShort = 6;  // short runs of a row, however long 
 // Short runs may take this part of the row's time, and a little more.
 constexpr double kPartOfRow = 0.1, kMoreSeconds = 0.05;
 constexpr std::uint64_t kExchanges = 2;     // of a run
-constexpr double kExchangeSeconds = 0.3;    // of a row's short runs
+constexpr double kExchangeSeconds = 1;      // of a row's short runs
 constexpr double kComparedPerSecond = 4e9;  // bytes that both ends compare
 
 std::uint64_t ceilOf(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }

@@ -113,7 +113,7 @@ TEST(Workers, EveryOptionMovesCorrectBytes) {
     EXPECT_GT(rows[0].gb_per_s.value_or(0), 0);
     EXPECT_EQ(rows[0].verified, spec.verify);
     ASSERT_TRUE(rows[0].checks);
-    EXPECT_GE(rows[0].checks->transfers, 10U);
+    EXPECT_GE(rows[0].checks->transfers, 7U) << "a timed run and six short ones";
   };
   const auto many = [](Spec& s) { s.rows[0].iterations = 200; };
   one(many);
