@@ -27,7 +27,7 @@ struct StorageStack {
   std::string text() const;               // "ext4 over dm-0 over nvme0n1"
   friend bool operator==(const StorageStack&, const StorageStack&) = default;
 };
-// Of a file, a block device, or a file that its folder does not have yet.
+// Returns the stack under a file, a block device, or a file that its folder does not have yet.
 StorageStack storageUnder(const std::string& path);
 // The same by the number of the file system's device, or of the block device itself: "8:1".
 StorageStack storageOfFiles(const Tree& tree, const std::string& device);

@@ -108,7 +108,7 @@ class Lane {
   // Continues with the set after the last one that run() used. Fails with kCancelled after
   // Order::kCancel.
   Result<LaneTimes> run(const Goal& goal, const Orders& orders);
-  // Of all timed runs.
+  // The counts of all timed runs.
   const LaneCounts& counts() const { return counts_; }
   // Runs a ping-pong. Its latency is half of the time for a write and its echo. The other end runs
   // echo() until this call has ended.

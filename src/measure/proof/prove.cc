@@ -298,7 +298,7 @@ class Prover {
 
   // A stage in memory passes no device, so the devices carried the other stages only.
   Proven quietBesides(const Share& share, const OfShare& mine) {
-    const double limit = static_cast<double>(share.told.bytes) * kQuiet;
+    const auto payload = static_cast<double>(share.told.bytes);
     for (const std::size_t d : mine.domains)
       if (std::string doubt = doubtOf(account_.domains()[d]); !doubt.empty()) {
         note(std::move(doubt));
@@ -306,14 +306,14 @@ class Prover {
       }
     for (const std::size_t d : mine.domains)
       for (const Direction way : {Direction::kSent, Direction::kReceived})
-        if (carriedBy(d, way) - neededOf(d, way) >= limit) {
+        if (!isQuiet(carriedBy(d, way) - neededOf(d, way), payload)) {
           note(fmt::format("devices of {} carried more than the stage between the members",
                            account_.domains()[d].name));
           return Proven::kUnproven;
         }
     note(fmt::format("memory: no device of {} carried the {} of stage {}",
-                     account_.domains()[mine.domains.front()].name,
-                     amount(static_cast<double>(share.told.bytes)), share.told.stage));
+                     account_.domains()[mine.domains.front()].name, amount(payload),
+                     share.told.stage));
     return Proven::kYes;
   }
 

@@ -128,7 +128,7 @@ class Seen {
     it_.claims.push_back({.op = op, .path = {shares}, .stored = true});
     return *this;
   }
-  // What the kernel counts for the process, and at the disk below its files.
+  // Sets the bytes that the kernel counts for the process, and at the disk below its files.
   Seen& disk(std::uint64_t read, std::uint64_t written) {
     it_.before.disk = {1000, 2000};
     it_.after.disk = {1000 + read, 2000 + written};

@@ -23,7 +23,7 @@ std::vector<Contradiction> contradictionsIn(const Suite& suite);
 Status checkResult(const std::vector<Report>& reports, const std::string& file);
 Status checkResult(const Suite& suite, const std::string& file);
 
-// What is checked, as one list.
+// A check of a field. One list has all of them.
 struct ValidationRule {
   std::string field = {};  // "gb_per_s"
   std::string rule = {};

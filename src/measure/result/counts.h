@@ -59,7 +59,7 @@ struct MemberCounts {
   friend bool operator==(const MemberCounts&, const MemberCounts&) = default;
 };
 
-// What the counters of a device say about the row, in bytes.
+// The bytes that the counters of a device show for the row.
 struct DeviceCounts {
   std::string host = {}, device = {};
   std::optional<std::uint64_t> sent = {}, received = {};
@@ -67,7 +67,7 @@ struct DeviceCounts {
   friend bool operator==(const DeviceCounts&, const DeviceCounts&) = default;
 };
 
-// What devices of one host counted in one direction, beside the payload that had to pass them.
+// The bytes that devices of one host counted in one direction, and the payload that had to pass.
 struct CountedPayload {
   std::string host = {}, devices = {};  // "eth0+eth1"
   bool sent = true;                     // or received

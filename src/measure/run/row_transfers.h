@@ -63,8 +63,8 @@ class RowTransfers {
   // The reports of all members for a round. `run` is null before the first run, and if a member has
   // failed.
   virtual Status ended(const Rounds::Round& /*round*/, const Goal* /*run*/) { return Ok{}; }
-  // What this member tells the others about the contents after a run. No member learns it before
-  // all have told theirs.
+  // Returns this member's words to the others about the contents after a run. No member learns them
+  // before all have told theirs.
   virtual std::string answer() { return {}; }
   // The answers of all members. Returns true at all members if they have to answer again.
   virtual Result<bool> compare(const std::vector<std::string>& /*answers*/) { return false; }

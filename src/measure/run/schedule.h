@@ -29,7 +29,7 @@ struct Schedule {
 // it.
 bool everyReadIsChecked(const Spec& spec, const Workload& row);
 
-// What the warm-up has shown, alike at all members.
+// The results of the warm-up, alike at all members.
 struct WarmUp {
   double seconds = 0;      // of a transfer of the slowest stream
   double exchange = 0;     // seconds of an exchange between the members

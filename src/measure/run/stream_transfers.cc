@@ -698,7 +698,7 @@ class StreamTransfers final : public RowTransfers {
   std::uint64_t seed_ = 0;  // of this process's contents; secret
   std::optional<StreamContents> contents_;
   std::uint64_t epoch_ = 1;  // of the sources' contents
-  // Of the initiating end and of the other one, by stream. Null: no word changes there.
+  // The words of the initiating end and of the other one, by stream. Null: no word changes there.
   std::vector<std::array<std::unique_ptr<ChangingWords>, 2>> words_;
   Schedule schedule_;
   std::vector<Own> own_;
