@@ -8,6 +8,7 @@
 #include <viaduct/card.h>
 #include <viaduct/deadline.h>
 #include <viaduct/digest.h>
+#include <viaduct/drain.h>
 #include <viaduct/lease.h>
 #include <viaduct/mark_stream.h>
 #include <viaduct/memory.h>
@@ -59,6 +60,22 @@ class Agent {
   // Says goodbye to all peers. Running and later calls from other threads return errors, and waits
   // end. A callback must not call it.
   void close();
+
+  // Leaves without losing a transfer (docs/drain.md), then closes the agent. Gives up the published
+  // name, and tells all peers. From then on, neither end begins a new session, plan, post, stream
+  // of marks or lease with this agent: these calls fail with kDraining, and no byte moves. Running
+  // transfers go on to their end, as do live leases with the posts under them, and open streams
+  // with their posts. Returns when all of that has ended, or after `until`. Then it ends the rest
+  // within twice Settings::grace: it revokes the leases, and fails the transfers. The result has
+  // that rest, and is empty if nothing was cut off. Any error leaves the agent open; kCancelled:
+  // undrain() was called. A callback must not call it.
+  Result<std::vector<DrainLeft>> drain(Deadline until);
+  // Takes a running drain() back: publishes the name again, and tells all peers. Fails with
+  // kInvalid if no drain runs or its deadline has passed. If the name belongs to a successor now,
+  // the error says so and the drain goes on.
+  Status undrain();
+  // The rest that a running drain() waits for.
+  DrainState drainState() const;
 
   const std::string& name() const;
   // The open backends, in the order in which a transfer tries them (docs/choosing.md). Then the

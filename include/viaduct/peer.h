@@ -22,6 +22,7 @@ enum class PeerState : std::uint8_t {
   kReady,       // transfers and notes are possible
   kLost,        // found dead, frozen or unreachable; the agent reconnects in the background
   kGone,        // said goodbye, or was forgotten here; ready again once it connects to us
+  kDraining,    // ready, but this peer or this agent drains: what runs ends, nothing new begins
 };
 const char* peerStateName(PeerState state);
 
@@ -39,7 +40,8 @@ class Peer {
   std::string name() const;  // empty until a peer named by address has answered
   PeerState state() const;
   std::uint64_t epoch() const;  // numbers the sessions with this peer, from 1
-  // Waits until the peer is ready; the error says why it is not.
+  // Waits until the peer is ready; the error says why it is not. Fails at once with kDraining if
+  // the peer is about to leave: Agent::find() may know its successor.
   Status ready(Deadline until) const;
   // Waits until the session of `epoch` is over: the peer was lost, has left, or has a newer
   // session.

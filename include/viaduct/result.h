@@ -24,7 +24,9 @@ enum class Code : std::uint8_t {
   kProtocol,     // the other side broke the protocol
   kStale,        // the lease of the access has ended
   kCorrupt,      // a block has other bytes than its digest says
+  kDraining,     // this agent or the peer is about to leave and begins nothing new: go elsewhere
 };
+inline constexpr Code kLastCode = Code::kDraining;
 const char* codeName(Code code);
 
 // Names the failed call, the system's message, the likely cause and the remedy.

@@ -16,8 +16,8 @@
 
 namespace viaduct {
 
-inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kCorrupt) + 1;
-inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
+inline constexpr std::size_t kCodes = static_cast<std::size_t>(kLastCode) + 1;
+inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kDraining) + 1;
 
 // The faults that VIADUCT_FAULTS injects: docs/faults.md.
 enum class FaultKind : std::uint8_t { kDelay, kStop, kCorrupt, kDropRail, kKillPeer, kLateLease };
@@ -106,6 +106,7 @@ struct Statistics {
   LeaseStatistics lent = {}, borrowed = {};
   // Posts and tickets that came after the end of their lease, and posts that it ended.
   std::uint64_t stale = 0;
+  bool draining = false;  // Agent::drain() runs
   // Faults that VIADUCT_FAULTS has injected, by their FaultKind. Nothing: it is not set.
   std::optional<std::array<std::uint64_t, kFaultKinds>> faults = {};
 };

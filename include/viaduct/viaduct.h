@@ -7,6 +7,7 @@
 #include <viaduct/card.h>         // IWYU pragma: export
 #include <viaduct/deadline.h>     // IWYU pragma: export
 #include <viaduct/digest.h>       // IWYU pragma: export
+#include <viaduct/drain.h>        // IWYU pragma: export
 #include <viaduct/kv.h>           // IWYU pragma: export
 #include <viaduct/kv_models.h>    // IWYU pragma: export
 #include <viaduct/kv_stream.h>    // IWYU pragma: export

@@ -80,6 +80,10 @@ Agent::~Agent() {
 
 void Agent::close() { impl_->shutdown(); }
 
+Result<std::vector<DrainLeft>> Agent::drain(Deadline until) { return impl_->drain(until); }
+Status Agent::undrain() { return impl_->undrain(); }
+DrainState Agent::drainState() const { return impl_->drainState(); }
+
 Result<Agent> Agent::open() {
   VIADUCT_TRY(const Settings settings, settingsFromEnvironment());
   return open(settings);
@@ -179,6 +183,7 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
   VIADUCT_TRY(auto impl, ownPeer(*impl_, peer.impl_, "plan"));
   auto transfer = std::make_shared<agent::TransferImpl>(impl_->traffic(), std::move(impl), kind,
                                                         local, remote, std::move(options));
+  if (transfer->peer().state() == PeerState::kDraining) return transfer->peer().notReady("plan");
   if (!transfer->awaitsPeer()) VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
 }

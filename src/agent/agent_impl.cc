@@ -108,6 +108,10 @@ Status AgentImpl::openExporter(Deadline until) {
 }
 
 Result<Card> AgentImpl::find(const std::string& name, Deadline until) const {
+  {
+    const auto held = hold();
+    if (peers_.drains()) return peers_.drainError("find");
+  }
   if (finder_) return finder_->find(name, until);
   return Error{
       .code = Code::kInvalid,

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "agent/basis/basis.h"
 #include "agent/finder.h"
@@ -54,12 +55,18 @@ class AgentImpl final : public Basis, public Progressable {
   // agent's lock.
   Result<Card> find(const std::string& name, Deadline until) const;
   Statistics statistics();
+  // These three take the lock themselves.
+  Result<std::vector<DrainLeft>> drain(Deadline until);
+  Status undrain();
+  DrainState drainState();
 
  private:
   explicit AgentImpl(Settings settings);
   void openStaging();
   Status openFinder(Deadline until);
   Status openExporter(Deadline until);
+  Result<std::uint64_t> startDrain();
+  void endRest(const std::vector<DrainLeft>& rest);
   void letGo();
   void waitUntilSettled(Held& held);
   Status removePin(std::uint32_t slot);
@@ -73,6 +80,9 @@ class AgentImpl final : public Basis, public Progressable {
   std::unique_ptr<Finder> finder_;      // null without a meeting place
   std::unique_ptr<Exporter> exporter_;  // null without a metrics endpoint
   std::string metrics_endpoint_;
+  std::mutex naming_;  // held while the name is withdrawn or published again, before the lock
+  std::uint64_t drain_ = 0, last_drain_ = 0;  // the running one, 0 without; and the last number
+  bool drain_ends_ = false;                   // nobody can take it back any more
 };
 
 }  // namespace viaduct::agent

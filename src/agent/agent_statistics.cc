@@ -58,7 +58,8 @@ Statistics AgentImpl::statistics() {
                  .pinned_bytes = pins_->liveBytes(),
                  .lent = counts.lent,
                  .borrowed = counts.borrowed,
-                 .stale = counts.stale};
+                 .stale = counts.stale,
+                 .draining = drain_ != 0};
   for (const CellCounts& cell : rails_.allCellCounts()) {
     out.started += cell.done;
     out.done += cell.done;

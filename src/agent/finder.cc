@@ -54,13 +54,26 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
   mine.pins.clear();  // the session announces the current pins
   PublishedCard entry{.card = mine.encode()};
   entry.proof = proofOf(entry.card, finder->mine_.secret);
-  VIADUCT_TRY(finder->entry_, finder->place_->publish(mine.name, base::packed(entry), until));
+  finder->packed_ = base::packed(entry);
+  VIADUCT_CHECK(finder->publish(until));
   return finder;
+}
+
+void Finder::withdraw() {
+  const std::lock_guard lock(one_at_a_time_);
+  entry_.reset();
+}
+
+Status Finder::publish(Deadline until) {
+  VIADUCT_TRY(auto entry, place_->publish(mine_.name, packed_, until));
+  const std::lock_guard lock(one_at_a_time_);
+  if (!stop_) entry_ = std::move(entry);
+  return Ok{};
 }
 
 void Finder::close() {
   stop_ = true;
-  entry_.reset();
+  withdraw();
 }
 
 void Finder::abandon() {

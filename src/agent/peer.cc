@@ -56,9 +56,8 @@ bool Peer::settled() const {
 
 Status Peer::ready(Deadline until) const {
   VIADUCT_CHECK(impl_->basis().usable("ready"));
-  const auto over = [this] {
-    return real(impl_).state() == PeerState::kReady || real(impl_).hopeless();
-  };
+  const auto final = [this] { return real(impl_).drains() || real(impl_).hopeless(); };
+  const auto over = [&] { return real(impl_).state() == PeerState::kReady || final(); };
   for (;;) {
     const bool in_time = waitFor(impl_, over, until);
     VIADUCT_CHECK(impl_->basis().usable("ready"));
@@ -66,7 +65,7 @@ Status Peer::ready(Deadline until) const {
     if (real(impl_).state() == PeerState::kReady) return Ok{};
     // The peer was ready, and that session has ended since. Waits for the next session, with the
     // same deadline.
-    if (!in_time || real(impl_).hopeless()) return real(impl_).notReady("ready");
+    if (!in_time || final()) return real(impl_).notReady("ready");
   }
 }
 

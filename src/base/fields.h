@@ -111,9 +111,8 @@ inline constexpr std::size_t kMaxErrorText = 4096;
 
 auto fields(base::Is<Error> auto& e) {
   const auto text = [](auto& one) { return base::cutTo(kMaxErrorText, one); };
-  return base::list(base::atMost(Code::kStale, e.code), text(e.operation), text(e.detail),
-                    e.os_errno, text(e.peer), text(e.device), text(e.file), text(e.cause),
-                    text(e.remedy));
+  return base::list(base::atMost(kLastCode, e.code), text(e.operation), text(e.detail), e.os_errno,
+                    text(e.peer), text(e.device), text(e.file), text(e.cause), text(e.remedy));
 }
 
 namespace base {

@@ -11,7 +11,7 @@ namespace viaduct {
 
 namespace {
 
-constexpr base::Words<Code, 13> kCodeNames{{{"invalid", Code::kInvalid},
+constexpr base::Words<Code, 14> kCodeNames{{{"invalid", Code::kInvalid},
                                             {"not found", Code::kNotFound},
                                             {"unsupported", Code::kUnsupported},
                                             {"denied", Code::kDenied},
@@ -23,7 +23,8 @@ constexpr base::Words<Code, 13> kCodeNames{{{"invalid", Code::kInvalid},
                                             {"exhausted", Code::kExhausted},
                                             {"protocol error", Code::kProtocol},
                                             {"stale", Code::kStale},
-                                            {"corrupt", Code::kCorrupt}}};
+                                            {"corrupt", Code::kCorrupt},
+                                            {"draining", Code::kDraining}}};
 
 }  // namespace
 

@@ -24,10 +24,11 @@ constexpr base::Words<TransferState, 5> kTransferStateNames{
      {"done", TransferState::kDone},
      {"failed", TransferState::kFailed},
      {"cancelled", TransferState::kCancelled}}};
-constexpr base::Words<PeerState, 4> kPeerStateNames{{{"connecting", PeerState::kConnecting},
+constexpr base::Words<PeerState, 5> kPeerStateNames{{{"connecting", PeerState::kConnecting},
                                                      {"ready", PeerState::kReady},
                                                      {"lost", PeerState::kLost},
-                                                     {"gone", PeerState::kGone}}};
+                                                     {"gone", PeerState::kGone},
+                                                     {"draining", PeerState::kDraining}}};
 constexpr base::Words<LeaseState, 6> kLeaseStateNames{{{"live", LeaseState::kLive},
                                                        {"ending", LeaseState::kEnding},
                                                        {"returned", LeaseState::kReturned},

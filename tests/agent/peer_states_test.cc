@@ -77,14 +77,15 @@ void expectSteps(const std::string& letters, const std::vector<std::string>& exp
 }
 
 TEST(PeerStates, APeersSessionBeginsOpensAndEnds) {
-  // Columns: the events admit, begin, synced, opened, lose, part.
-  expectSteps<PeerPhase>("UANORLG", {"AN---G",    // unmet
-                                     "-N--LG",    // admitted
-                                     "--O-LG",    // announcing
-                                     "--ORLG",    // opening
-                                     "--R-LG",    // ready
-                                     "AN---G",    // lost
-                                     "AN---G"});  // gone
+  // Columns: the events admit, begin, synced, opened, drain, undrain, lose, part.
+  expectSteps<PeerPhase>("UANORDLG", {"AN-----G",    // unmet
+                                      "-N----LG",    // admitted
+                                      "--O---LG",    // announcing
+                                      "--OR--LG",    // opening
+                                      "--R-D-LG",    // ready
+                                      "--D--RLG",    // draining
+                                      "AN-----G",    // lost
+                                      "AN-----G"});  // gone
 }
 
 TEST(PeerStates, TheFirstReasonForTheEndOfASessionDecidesUnlessGoodbyeIsSaid) {
@@ -117,6 +118,7 @@ TEST(PeerStates, UsersSeeAPeerAsReadyOnlyWhileItIs) {
        {PeerPhase::kUnmet, PeerPhase::kAdmitted, PeerPhase::kAnnouncing, PeerPhase::kOpening})
     EXPECT_EQ(PeerPhase::kPublic[phase], PeerState::kConnecting);
   EXPECT_EQ(PeerPhase::kPublic[PeerPhase::kReady], PeerState::kReady);
+  EXPECT_EQ(PeerPhase::kPublic[PeerPhase::kDraining], PeerState::kDraining);
   EXPECT_EQ(PeerPhase::kPublic[PeerPhase::kLost], PeerState::kLost);
   EXPECT_EQ(PeerPhase::kPublic[PeerPhase::kGone], PeerState::kGone);
 }

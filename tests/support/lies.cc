@@ -202,6 +202,22 @@ constexpr auto kLies = std::to_array<Lie>({
        liar.sync();
        liar.send(FrameType::kLeaseReturned, base::encode(agent::LeaseMessage{1}));
      }},
+    {FrameType::kDraining, "takes back a drain that never began",
+     [](LyingPeer& liar) {
+       liar.send(FrameType::kDraining, base::encode(agent::DrainingMessage{2}));
+     }},
+    {FrameType::kDraining, "begins to drain and takes it back, again and again",
+     [](LyingPeer& liar) {
+       liar.sync();
+       often(liar, FrameType::kDraining, kOften, [](int i) {
+         return base::encode(agent::DrainingMessage{static_cast<std::uint32_t>(number(i))});
+       });
+     },
+     /*breaks=*/false},
+    {FrameType::kDrainLeft, "answers a drain that never began",
+     [](LyingPeer& liar) {
+       liar.send(FrameType::kDrainLeft, base::encode(agent::DrainLeftMessage{.number = 1}));
+     }},
     {FrameType::kMark, "marks ever new streams",
      [](LyingPeer& liar) {
        liar.sync();

@@ -51,11 +51,12 @@ void PeerImpl::changed() {
 }
 
 Error PeerImpl::notReady(const char* operation) const {
+  if (phase_.is(PeerPhase::kDraining)) return drainError(operation);
   Error why = last_error_.value_or(
       redialer_.shakesHands()
           ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
           : Error{.operation = "connect", .detail = "not connected yet"});
-  if (why.code != Code::kDenied) why.code = Code::kPeerLost;
+  if (why.code != Code::kDenied && why.code != Code::kDraining) why.code = Code::kPeerLost;
   why.detail = fmt::format("{}: {}", why.operation, why.detail);
   if (why.code != Code::kPeerLost || state() != PeerState::kLost)  // otherwise the code says it
     why.detail = fmt::format("the peer is {}: {}", peerStateName(state()), why.detail);
@@ -200,6 +201,10 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kLeaseSettled:
     case FrameType::kLeaseReturned:
       return heardLease(type, payload);
+    case FrameType::kDraining:
+      return heardDraining(payload);
+    case FrameType::kDrainLeft:
+      return heardDrainLeft(payload);
     case FrameType::kMark:
       return heardMark(payload);
     case FrameType::kMarksEnd:
@@ -282,7 +287,10 @@ void PeerImpl::recheck() {
       why.peer = name_;
       return lose(why);
     }
-  if (phase_.is(PeerPhase::kReady)) return loseIfLinkBroke();
+  if (isOpen()) {
+    if (their_drain_ % 2 != 0) tellLeft();
+    return loseIfLinkBroke();
+  }
   if (!phase_.is(PeerPhase::kOpening)) return;
   if (const auto why = exhausted()) return lose(*why);
   using Phase = core::LinkState::Phase;
@@ -291,6 +299,7 @@ void PeerImpl::recheck() {
   warnOfUnusableLinks();
   for (const auto& slot : links_) slot->was_ready = slot->link->state().phase == Phase::kReady;
   phase_.step(PeerPhase::kOpened);
+  followDrain();
   last_error_.reset();
   exhausted_wait_ = {};
   redialer_.resetBackoff();

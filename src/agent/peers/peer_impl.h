@@ -28,6 +28,7 @@
 #include "agent/session/connection.h"
 #include "agent/session/frame_rules.h"
 #include "agent/session/life_frames.h"
+#include "agent/session/messages.h"
 #include "agent/session/note_ring.h"
 #include "base/attempt.h"
 #include "base/net/unproven.h"
@@ -113,8 +114,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   bool isOwn() const { return own_; }
   // A life has begun, and is not over.
   bool isAlive() const {
-    return phase_.now() >= PeerPhase::kAdmitted && phase_.now() <= PeerPhase::kReady;
+    return phase_.now() >= PeerPhase::kAdmitted && phase_.now() <= PeerPhase::kDraining;
   }
+  // Ready, or draining: its session carries transfers and notes.
+  bool isOpen() const { return phase_.is(PeerPhase::kReady) || phase_.is(PeerPhase::kDraining); }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t endedEpoch() const { return ended_epoch_; }
   // The agent's number of the present session, or of the last one.
@@ -134,6 +137,22 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   const core::PinMap& pinMap() { return pins_.map(); }
   std::vector<PeerWay> ways() const;
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
+
+  // Drains: in peer_drain.cc. The peer is about to leave, or has left after a drain.
+  bool drains() const;
+  // This agent has begun to drain, or has taken it back.
+  void announceDrain();
+  DrainLeft drainLeft();
+  static bool isLeft(const DrainLeft& left);
+  // With a post that began in a section and has not ended there. beginHalfway() needs no lock.
+  void beginHalfway() { halfway_.fetch_add(1, std::memory_order_relaxed); }
+  void endHalfway();
+  void postEnded();  // while draining
+  // A successor has this draining peer's name. Its own session goes on under this handle.
+  void giveUpName();
+  bool hasName(std::string_view name) const { return name_ == name && !gave_up_name_; }
+  // Another card is known for the name, so the last refusal counts no more.
+  void forgetDrained();
 
   PeerLeases& leases() { return leases_; }
   const std::array<std::uint8_t, 16>& theirId() const;  // only while it is alive
@@ -157,6 +176,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // Marks: in peer_marks.cc.
   Status mark(const Mark& mark);
   Status mayMark(const Mark& mark) const;
+  // A stream of that number is open here and has not ended.
+  bool hasMarks(std::uint64_t stream) const;
   Result<std::shared_ptr<MarkStreamImpl>> openMarks(MarkStreamOptions options);
   void endMarks(MarkStreamImpl& stream, Error why);
   // False once it is closed, or the session in which it was opened is over.
@@ -211,6 +232,13 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Status mayTake(FrameType type, std::size_t bytes);
   void handle(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void heardLease(FrameType type, std::span<const std::byte> payload);
+  void heardDraining(std::span<const std::byte> payload);
+  void heardDrainLeft(std::span<const std::byte> payload);
+  Error drainError(const char* operation) const;
+  Error leftError() const;
+  void followDrain();  // makes the phase kDraining while one of the two ends drains
+  Transfers::Running running();
+  void tellLeft();
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);
   void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
@@ -295,6 +323,12 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Clock::time_point beaten_at_{};  // when a heartbeat was last found in the ring
   NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
   base::Bytes ring_entry_;  // of the ring; a mark leaves its memory for the next one
+  // The announcements of drains in this session: odd while that end drains.
+  std::uint32_t own_drain_ = 0, their_drain_ = 0;
+  // The last figures of either end, about the other end's announcement.
+  std::optional<DrainLeftMessage> told_left_, heard_left_;
+  std::atomic<std::uint32_t> halfway_{0};  // see beginHalfway()
+  bool gave_up_name_ = false;
   PeerMarks marks_;
   AnnouncedPins pins_;
   PeerLeases leases_;

@@ -117,7 +117,7 @@ base::Bytes PeerLeases::ticketOf(const LentLease& lease) const {
 Status PeerLeases::renew(LentLease& lease, Duration duration) {
   VIADUCT_CHECK(checkDuration("renew", duration));
   if (!lease.isLive()) return lease.stale("renew");
-  setDue(lease, after(basis_.now(), duration));
+  setDue(lease, std::min(after(basis_.now(), duration), peers_.drainUntil()));
   return Ok{};
 }
 
@@ -180,6 +180,15 @@ void PeerLeases::revokeWithin(const Extent& memory) {
   for (const auto& [number, lease] : lent_)
     if (std::ranges::any_of(lease->ranges, meets)) met.push_back(lease);
   for (const auto& lease : met) endLent(*lease, LeaseState::kRevoked);
+}
+
+void PeerLeases::endAll() {
+  std::vector<std::shared_ptr<LentLease>> lent;
+  std::vector<std::shared_ptr<HeldLease>> held;
+  for (const auto& [number, lease] : lent_) lent.push_back(lease);
+  for (const auto& [number, lease] : held_) held.push_back(lease);
+  for (const auto& lease : lent) endLent(*lease, LeaseState::kRevoked);
+  for (const auto& lease : held) giveBack(*lease);
 }
 
 void PeerLeases::finishLent(LentLease& lease, LeaseState outcome) {

@@ -44,6 +44,10 @@ class PeerLeases {
   void endLent(LentLease& lease, LeaseState outcome);
   // Revokes all leases of this memory, because it is withdrawn.
   void revokeWithin(const Extent& memory);
+  // Revokes all lent leases, and gives all borrowed ones back.
+  void endAll();
+  std::size_t lent() const { return lent_.size(); }
+  std::size_t borrowed() const { return held_.size(); }
 
   // The borrower's end. Transfers under the lease go to `over`.
   Result<std::shared_ptr<HeldLease>> borrow(LeaseTicket ticket,

@@ -29,13 +29,14 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
   if (!session_ && !session.connection().isUnix() && basis_.isThisHost(theirs.boot) &&
       redialer_.upgrade(theirs.unix_name))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "same host: Unix socket"};
+  if (!session_ && peers_.drains()) return peers_.drainError("connect");
   // The kernel proves it: another process may name this agent's id.
   if (theirs.agent == basis_.id() && session.connection().peerPid() == ::getpid()) {
     VIADUCT_TRY(const auto self, peers_.self());
     peers_.replace(shared_from_this(), self);
   } else if (name_.empty()) {
     name_ = theirs.name;
-    peers_.joinByName(shared_from_this());
+    peers_.joinByName(shared_from_this(), theirs.agent);
   }
   if (same_as) {
     redialer_.forget();
@@ -113,6 +114,9 @@ void PeerImpl::begin(std::uint64_t epoch) {
   paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;
   marks_.begin();
+  own_drain_ = their_drain_ = 0;
+  told_left_.reset();
+  heard_left_.reset();
   if (session_ && session_->connection().isUnix()) openRing();
   openLinks();
   // Checked before kSynced is sent, so that the peer does not become ready.
@@ -120,6 +124,7 @@ void PeerImpl::begin(std::uint64_t epoch) {
   for (const PinEntry& entry : basis_.pins().slots())
     if (entry.generation != 0) announce(entry);
   sendOrLose(FrameType::kSynced, {});
+  if (peers_.drains()) announceDrain();
   linkChanged();
 }
 
@@ -201,7 +206,7 @@ void PeerImpl::lose(const Error& why) {
   ending_.step(Ending::kOver);
   if (!parted) ++basis_.counts().sessions_lost;
   ended_epoch_ = epoch_;
-  last_error_ = why;
+  last_error_ = parted && their_drain_ % 2 != 0 ? leftError() : why;
   if (why.code == Code::kExhausted) {
     exhausted_wait_ =
         std::clamp(exhausted_wait_ * 2, Redialer::kFirstBackoff, Redialer::kLastBackoff);
@@ -229,7 +234,9 @@ void PeerImpl::closed(Session& session, const Error& why) {
 void PeerImpl::unreached(const Error& why) {
   if (ending_.is(Ending::kCut)) return lose(Error(ending_why_));
   if (session_) return;
-  last_error_ = why;
+  const bool has_left =
+      phase_.is(PeerPhase::kGone) && last_error_ && last_error_->code == Code::kDraining;
+  if (!has_left) last_error_ = why;
   if (!hopeless()) return;
   phase_.step(PeerPhase::kPart);
   peers_.transfers().goOnReaching();

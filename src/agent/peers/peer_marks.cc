@@ -169,7 +169,7 @@ void PeerMarks::retire(std::uint64_t number, bool dropped) {
 
 // Fails if the peer cannot take the mark, or the stream has ended.
 Status PeerImpl::mayMark(const Mark& mark) const {
-  if (!phase_.is(PeerPhase::kReady)) return notReady("mark");
+  if (!isOpen()) return notReady("mark");
   if (mark.number >= kMaxMarks)
     return Error{.code = Code::kInvalid,
                  .operation = "mark",
@@ -178,6 +178,11 @@ Status PeerImpl::mayMark(const Mark& mark) const {
   const MarkStreamImpl* const stream = marks_.find(mark.stream);
   if (stream != nullptr && stream->ended()) return *stream->ended();
   return Ok{};
+}
+
+bool PeerImpl::hasMarks(std::uint64_t stream) const {
+  const MarkStreamImpl* const open = marks_.find(stream);
+  return open != nullptr && !open->ended();
 }
 
 Status PeerImpl::mark(const Mark& mark) {
@@ -195,7 +200,9 @@ Result<std::shared_ptr<MarkStreamImpl>> PeerImpl::openMarks(MarkStreamOptions op
                  .operation = kOpening,
                  .detail = fmt::format("{} marks; the limit is {}", options.marks, kMaxMarks),
                  .remedy = "let a mark stand for more data"};
-  const bool live = phase_.is(PeerPhase::kOpening) || phase_.is(PeerPhase::kReady);
+  if (phase_.is(PeerPhase::kDraining) && !marks_.hasEarly(options.number))
+    return notReady(kOpening);
+  const bool live = phase_.is(PeerPhase::kOpening) || isOpen();
   // A peer that is lost may have left marks that came in time.
   if (!live && !marks_.hasEarly(options.number)) return notReady(kOpening);
   auto stream = std::make_shared<MarkStreamImpl>(shared_from_this(), std::move(options));

@@ -71,6 +71,7 @@ class PeerMarks {
   std::vector<MarkStreamImpl*> lose();
 
   MarkStreamImpl* find(std::uint64_t number) const;
+  std::size_t open() const { return open_.size(); }
   // Adds the stream, and gives it the marks that came before.
   Status open(MarkStreamImpl& stream);
   bool hasEarly(std::uint64_t number) const { return early_by_number_.contains(number); }

@@ -30,7 +30,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
                  .detail = fmt::format("{} bytes; the limit is {}", bytes.size(), kMaxNoteBytes),
                  .peer = name_,
                  .remedy = "move the bytes with a transfer, and send a note that names them"};
-  if (!phase_.is(PeerPhase::kReady)) return notReady("note");
+  if (!isOpen()) return notReady("note");
   const bool in_ring = ring_out_ && ring_out_->put(session_->connection().framesSent(), bytes);
   auto sent = in_ring ? Status(Ok{}) : send(FrameType::kNote, bytes);
   if (sent) ++basis_.counts().notes_sent;
@@ -45,8 +45,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
 
 Status PeerImpl::noteOnceReady(std::span<const std::byte> bytes, Clock::time_point until) {
   const auto now = basis_.now();
-  if (phase_.is(PeerPhase::kReady) || hopeless() || until <= now || bytes.size() > kMaxNoteBytes)
-    return note(bytes);
+  if (isOpen() || hopeless() || until <= now || bytes.size() > kMaxNoteBytes) return note(bytes);
   dropKeptNotes(now);
   if (kept_bytes_ + kPlaceOfNote + bytes.size() > kMaxKeptNotes)
     return Error{.code = Code::kBusy,
@@ -76,7 +75,7 @@ void PeerImpl::takeKeptNotes(PeerImpl& other) {
   std::ranges::move(other.kept_notes_, std::back_inserter(kept_notes_));
   kept_bytes_ += std::exchange(other.kept_bytes_, 0);
   other.kept_notes_.clear();
-  if (phase_.is(PeerPhase::kReady)) sendKeptNotes();
+  if (isOpen()) sendKeptNotes();
 }
 
 void PeerImpl::sendKeptNotes() {

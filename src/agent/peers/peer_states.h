@@ -23,10 +23,11 @@ struct PeerPhase {
     kAnnouncing,  // the peer announces its pins
     kOpening,     // backends open their links
     kReady,
+    kDraining,  // as kReady, but one end is about to leave: nothing new begins
     kLost,
     kGone,
   };
-  enum Event : std::uint8_t { kAdmit, kBegin, kSynced, kOpened, kLose, kPart };
+  enum Event : std::uint8_t { kAdmit, kBegin, kSynced, kOpened, kDrain, kUndrain, kLose, kPart };
 
   static constexpr auto kSteps = std::to_array<Transition<State, Event>>({
       {anyOf(kUnmet, kLost, kGone), kAdmit, kAdmitted, "the peer dialed"},
@@ -36,16 +37,19 @@ struct PeerPhase {
       {anyOf(kOpening), kSynced, kOpening, "said again, which changes nothing"},
       {anyOf(kReady), kSynced, kReady, "said again, which changes nothing"},
       {anyOf(kOpening), kOpened, kReady, "every link is ready or known unusable"},
-      {anyOf(kAdmitted, kAnnouncing, kOpening, kReady), kLose, kLost,
+      {anyOf(kDraining), kSynced, kDraining, "said again, which changes nothing"},
+      {anyOf(kReady), kDrain, kDraining, "this agent or the peer has begun to drain"},
+      {anyOf(kDraining), kUndrain, kReady, "neither of them drains any more"},
+      {anyOf(kAdmitted, kAnnouncing, kOpening, kReady, kDraining), kLose, kLost,
        "the connection closed, or the peer is silent or broke a rule"},
-      {anyOf(kUnmet, kAdmitted, kAnnouncing, kOpening, kReady, kLost, kGone), kPart, kGone,
-       "either end said goodbye, or the card was never right"},
+      {anyOf(kUnmet, kAdmitted, kAnnouncing, kOpening, kReady, kDraining, kLost, kGone), kPart,
+       kGone, "either end said goodbye, or the card was never right"},
   });
   // The public state for each State.
   static constexpr std::array kPublic{PeerState::kConnecting, PeerState::kConnecting,
                                       PeerState::kConnecting, PeerState::kConnecting,
-                                      PeerState::kReady,      PeerState::kLost,
-                                      PeerState::kGone};
+                                      PeerState::kReady,      PeerState::kDraining,
+                                      PeerState::kLost,       PeerState::kGone};
 };
 
 // The reason why a running session will end.

@@ -119,7 +119,7 @@ std::shared_ptr<PeerImpl> Peers::find(std::string_view name) const {
 // Never the agent itself: another agent may have its name.
 std::shared_ptr<PeerImpl> Peers::findOther(std::string_view name) const {
   const auto found = std::find_if(peers_.begin(), peers_.end(), [&](const auto& peer) {
-    return peer->name() == name && !peer->isOwn();
+    return peer->hasName(name) && !peer->isOwn();
   });
   return found == peers_.end() ? nullptr : *found;
 }
@@ -127,9 +127,11 @@ std::shared_ptr<PeerImpl> Peers::findOther(std::string_view name) const {
 Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card) {
   if (card.name.empty())
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
+  if (drains()) return drainError("connect");
   if (card.agent == basis_.id()) return self();
-  auto peer = findOther(card.name);
+  auto peer = heirTo(findOther(card.name), card.agent);
   if (!peer) peer = add(card.name);
+  peer->forgetDrained();
   peer->redialer().aim(card);
   return peer;
 }
@@ -142,6 +144,7 @@ Result<std::shared_ptr<PeerImpl>> Peers::self() {
 
 Result<std::shared_ptr<PeerImpl>> Peers::connectTo(std::string_view host_port) {
   if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
+  if (drains()) return drainError("connect");
   auto peer = add("");
   peer->redialer().aim({.addresses = {std::string(host_port)}, .secret = secret_});
   return peer;
@@ -174,19 +177,72 @@ void Peers::bury(std::unique_ptr<Session> session) {
 }
 
 Result<Life> Peers::admit(Session& session, const Hello& theirs) {
-  auto peer = findOther(theirs.name);
+  const bool resumes = session.connection().resume().has_value();
+  if (!resumes && drains()) return drainError("connect");
+  auto peer = resumes ? findAlive(theirs) : nullptr;
+  if (!peer) peer = heirTo(findOther(theirs.name), theirs.agent);
   if (!peer) peer = add(theirs.name);
-  return session.connection().resume() ? peer->judgeResume(session, theirs)
-                                       : peer->judgeAccepted(session, theirs);
+  return resumes ? peer->judgeResume(session, theirs) : peer->judgeAccepted(session, theirs);
 }
 
-void Peers::joinByName(const std::shared_ptr<PeerImpl>& peer) {
+// The peer of a session that may move to another connection. A draining peer may have given its
+// name to a successor.
+std::shared_ptr<PeerImpl> Peers::findAlive(const Hello& theirs) const {
+  const auto found = std::ranges::find_if(peers_, [&](const auto& peer) {
+    return peer->name() == theirs.name && !peer->isOwn() && peer->isAlive() &&
+           peer->theirId() == theirs.agent;
+  });
+  return found == peers_.end() ? nullptr : *found;
+}
+
+// A draining peer gives its name to another agent of that name. Returns null if it did.
+std::shared_ptr<PeerImpl> Peers::heirTo(std::shared_ptr<PeerImpl> known, const AgentId& id) {
+  if (!known || !known->isAlive() || !known->drains() || known->theirId() == id) return known;
+  known->giveUpName();
+  return nullptr;
+}
+
+void Peers::beginDrain(Clock::time_point until) {
+  drain_until_ = until;
+  const auto peers = peers_;  // a peer may come or go meanwhile
+  for (const auto& peer : peers) peer->announceDrain();
+  transfers_.goOnReaching();
+}
+
+void Peers::endDrain() {
+  drain_until_ = Clock::time_point::max();
+  const auto peers = peers_;
+  for (const auto& peer : peers) peer->announceDrain();
+}
+
+Error Peers::drainError(const char* operation) const {
+  return {.code = Code::kDraining,
+          .operation = operation,
+          .detail = fmt::format("agent {} drains: it is about to leave and begins nothing new",
+                                basis_.settings().name),
+          .remedy = "use another agent; a successor may have the same name at the meeting place"};
+}
+
+bool Peers::hasDrainLeft() const {
+  return std::ranges::any_of(peers_,
+                             [](const auto& peer) { return PeerImpl::isLeft(peer->drainLeft()); });
+}
+
+std::vector<DrainLeft> Peers::drainLeft() const {
+  std::vector<DrainLeft> out;
+  for (const auto& peer : peers_)
+    if (auto left = peer->drainLeft(); PeerImpl::isLeft(left)) out.push_back(std::move(left));
+  return out;
+}
+
+void Peers::joinByName(const std::shared_ptr<PeerImpl>& peer, const AgentId& id) {
   for (const auto& known : peers_)
-    if (known != peer && !known->isOwn() && known->name() == peer->name() &&
-        known->state() == PeerState::kReady)
+    if (known != peer && known->hasName(peer->name()) && !known->isOwn()) heirTo(known, id);
+  for (const auto& known : peers_)
+    if (known != peer && !known->isOwn() && known->hasName(peer->name()) && known->isOpen())
       return replace(peer, known);
   std::erase_if(peers_, [&](const auto& known) {
-    if (known == peer || known->isOwn() || known->name() != peer->name()) return false;
+    if (known == peer || known->isOwn() || !known->hasName(peer->name())) return false;
     peer->takeKeptNotes(*known);
     known->forget();
     peer->takeUnsettled(*known);

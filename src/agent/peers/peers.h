@@ -3,6 +3,7 @@
 #pragma once
 
 #include <viaduct/card.h>
+#include <viaduct/drain.h>
 
 #include <array>
 #include <cstdint>
@@ -30,6 +31,7 @@ class Session;
 
 class Peers {
  public:
+  using AgentId = std::array<std::uint8_t, 16>;
   Peers(Basis& basis, Transfers& transfers);
   ~Peers();
   Peers(const Peers&) = delete;
@@ -65,6 +67,17 @@ class Peers {
   // The budget for the pins that all peers together have announced.
   base::Budget& pinsBytes() { return pins_bytes_; }
 
+  // Drains. The agent begins nothing new until the time given here, or for ever without one.
+  void beginDrain(Clock::time_point until);
+  void endDrain();
+  bool drains() const { return drain_until_ != Clock::time_point::max(); }
+  Clock::time_point drainUntil() const { return drain_until_; }
+  // The error of a call that would begin something new.
+  Error drainError(const char* operation) const;
+  // The peers with work that has not ended.
+  std::vector<DrainLeft> drainLeft() const;
+  bool hasDrainLeft() const;
+
   // Notes
   void arrived(PeerImpl& from, base::Bytes note);
   std::optional<Note> takeNote();
@@ -83,7 +96,7 @@ class Peers {
   Result<Life> admit(Session& session, const Hello& theirs);
   // A peer that was dialed by address has told its name. Merges it with a peer that is known under
   // this name.
-  void joinByName(const std::shared_ptr<PeerImpl>& peer);
+  void joinByName(const std::shared_ptr<PeerImpl>& peer, const AgentId& id);
   // `known` takes the place of `peer`, which is the same agent.
   void replace(const std::shared_ptr<PeerImpl>& peer, std::shared_ptr<PeerImpl> known);
   std::unique_ptr<Session> takeNewcomer(Session& session);
@@ -96,6 +109,8 @@ class Peers {
  private:
   std::shared_ptr<PeerImpl> add(std::string name, bool own = false);
   std::shared_ptr<PeerImpl> findOther(std::string_view name) const;
+  std::shared_ptr<PeerImpl> findAlive(const Hello& theirs) const;
+  static std::shared_ptr<PeerImpl> heirTo(std::shared_ptr<PeerImpl> known, const AgentId& id);
   void accept(base::Fd socket, base::Unproven::Place place);
   void beat();
   void forgetDeparted();
@@ -120,6 +135,7 @@ class Peers {
   NoteBacklog notes_;
   base::Watchers note_watchers_;
   bool recheck_ = false;
+  Clock::time_point drain_until_ = Clock::time_point::max();
   Duration beat_every_{};
   Clock::time_point last_beat_{};
   base::Poller::Id beat_timer_ = 0;

@@ -38,6 +38,9 @@ enum class FrameType : std::uint8_t {
   // A mark of a stream, and the end of one.
   kMark,
   kMarksEnd,
+  // An end is about to leave, or stays after all. Either end says how much it still moves.
+  kDraining,
+  kDrainLeft,
   // Frames of the handshake. docs/wire.md has their order.
   kOpen = 0x40,
   kChallenge,

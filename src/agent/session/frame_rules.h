@@ -46,6 +46,7 @@ inline constexpr std::size_t kCount = sizeof(std::uint32_t);  // before a text, 
 inline constexpr std::size_t kNumber = sizeof(std::uint64_t);
 inline constexpr std::size_t kKey = sizeof(Key);
 inline constexpr std::size_t kMark = kNumber + sizeof(std::uint32_t);
+inline constexpr std::size_t kDrainLeft = sizeof(std::uint32_t) + 2 * kNumber;
 inline constexpr std::size_t kBye = kCount + kMaxByeBytes;
 inline constexpr std::size_t kMarksEnd = kNumber + 1 + 4 * (kCount + kMaxMarksEndBytes);
 inline constexpr std::size_t kRefusal = 1 + 4 * (kCount + kMaxReasonBytes);
@@ -69,6 +70,8 @@ inline constexpr auto kFrameRules = std::to_array<FrameRule>({
     {FrameType::kLeaseReturned, "lease returned", FrameStage::kSynced, wire::kNumber, 0, 0, 0, 5},
     {FrameType::kMark, "mark", FrameStage::kSynced, wire::kMark, 0, 0, 0, 3},
     {FrameType::kMarksEnd, "end of marks", FrameStage::kSynced, wire::kMarksEnd, 0, 0, 0, 5},
+    {FrameType::kDraining, "draining", FrameStage::kSession, sizeof(std::uint32_t), 0, 0, 0, 50},
+    {FrameType::kDrainLeft, "drain left", FrameStage::kSession, wire::kDrainLeft, 0, 0, 0, 5},
     {FrameType::kOpen, "open", FrameStage::kProof, wire::kKey, 0, 0, 1, 10},
     {FrameType::kChallenge, "challenge", FrameStage::kProof, 2 * wire::kKey, 0, 0, 1, 10},
     {FrameType::kProof, "proof", FrameStage::kProof, wire::kKey, 0, 0, 1, 10},

@@ -117,9 +117,31 @@ struct MarksEndMessage {
 };
 auto fields(base::Is<MarksEndMessage> auto& m) {
   return base::list(
-      m.stream, base::atMost(Code::kStale, m.why.code),
+      m.stream, base::atMost(kLastCode, m.why.code),
       base::cutTo(kMaxMarksEndBytes, m.why.operation), base::cutTo(kMaxMarksEndBytes, m.why.detail),
       base::cutTo(kMaxMarksEndBytes, m.why.cause), base::cutTo(kMaxMarksEndBytes, m.why.remedy));
+}
+
+// The sender begins to drain, or takes that back. Its announcements in a session have the numbers
+// 1, 2, 3, …: it drains after an odd one.
+struct DrainingMessage {
+  static constexpr std::string_view kName = "drain";
+  std::uint32_t number = 0;
+};
+auto fields(base::Is<DrainingMessage> auto& m) {
+  return base::list(m.number, base::must([&m] { return m.number != 0; }));
+}
+
+// The answer to announcement `number`, sent again when the figures change: the sender's transfers
+// with the receiver that still run.
+struct DrainLeftMessage {
+  static constexpr std::string_view kName = "rest of a drain";
+  std::uint32_t number = 0;
+  std::uint64_t transfers = 0, bytes = 0;
+  friend bool operator==(const DrainLeftMessage&, const DrainLeftMessage&) = default;
+};
+auto fields(base::Is<DrainLeftMessage> auto& m) {
+  return base::list(m.number, m.transfers, m.bytes, base::must([&m] { return m.number != 0; }));
 }
 
 // The agent ends the session on purpose.
@@ -146,7 +168,7 @@ struct RefuseMessage {
 };
 auto fields(base::Is<RefuseMessage> auto& m) {
   return base::list(
-      base::atMost(Code::kStale, m.why.code), base::cutTo(kMaxReasonBytes, m.why.operation),
+      base::atMost(kLastCode, m.why.code), base::cutTo(kMaxReasonBytes, m.why.operation),
       base::cutTo(kMaxReasonBytes, m.why.detail), base::cutTo(kMaxReasonBytes, m.why.cause),
       base::cutTo(kMaxReasonBytes, m.why.remedy));
 }

@@ -41,6 +41,8 @@ void Posting::end(TransferState state) {
   for (Bundle& bundle : bundles_) bundle.stop();
   traffic_.leave(*this);
   state_.store(state, std::memory_order_release);
+  if (peer_->state() != PeerState::kReady) [[unlikely]]
+    peer_->postEnded();
 }
 
 void Posting::addTo(std::span<std::array<RailQueue, kPriorities>> queues,
@@ -61,7 +63,7 @@ void Posting::expect(Clock::time_point due) {
 
 void Posting::offer() {
   // When a peer is being lost, the last completions of its closed links come through here.
-  if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
+  if (!running() || stopping_ || !peer_->isOpen()) return;
   for (Bundle& bundle : bundles_) {
     out_ += bundle.offer(kind_, priority_, *this);
     if (bundle.stranded()) return strand();

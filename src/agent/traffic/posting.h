@@ -47,6 +47,7 @@ class Posting : public core::Sink {
   void abort(Error why);  // the same, and ends the peer's session if that lasts too long
   // Adds its slices that rails have to the rails' queues, by RailCounts::number.
   void addTo(std::span<std::array<RailQueue, kPriorities>> queues, Clock::time_point now) const;
+  virtual std::uint64_t bytes() const { return 0; }  // of a transfer
   virtual void overdue();
   virtual void peerLost(const Error& why) { abort(why); }
   virtual bool uses(std::uint32_t /*local_slot*/) const { return false; }

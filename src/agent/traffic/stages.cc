@@ -27,7 +27,7 @@ class PostedHop final : public Posting {
       : Posting(traffic, std::move(peer), kind, priority), owner_(&owner), chunk_(chunk) {}
 
   Status start(core::OpList list, core::Requirement required) {
-    if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
+    if (!peer_->isOpen()) return peer_->notReady("staging");
     required.no_staging = true;
     required.packed = false;
     VIADUCT_TRY(auto bundles, route(*basis_, *peer_, kind_, std::move(list), required));

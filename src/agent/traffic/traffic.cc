@@ -72,6 +72,16 @@ void Traffic::failUsing(const PeerImpl& peer, std::uint32_t remote_slot) {
   });
 }
 
+Transfers::Running Traffic::runningWith(const PeerImpl& peer) {
+  Running out;
+  running_.forEach([&](const Posting& posting) {
+    if (&posting.peer() != &peer) return;
+    ++out.transfers;
+    out.bytes += posting.bytes();
+  });
+  return out;
+}
+
 void Traffic::failTransfersOf(const PeerImpl& peer, const Error& why) {
   running_.forEach([&](Posting& posting) {
     if (&posting.peer() == &peer) posting.peerLost(why);

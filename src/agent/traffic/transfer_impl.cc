@@ -55,7 +55,7 @@ Error stillRunning() {
 Status TransferImpl::plan(AgentLock::Held& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
   while (true) {
-    if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
+    if (!peer_->isOpen()) return peer_->notReady("plan");
     if (!isAnnounced()) return notReached();
     const auto epoch = peer_->epoch();
     const auto local_version = basis_->pins().version(), remote_version = peer_->pinsVersion();
@@ -111,8 +111,10 @@ bool TransferImpl::isPlannedForNow() const {
 }
 
 Status TransferImpl::post(const PostOptions& options) {
+  Halfway halfway;
   Claim claim(claimed_);
-  const AtOnce moved = mayPostAtOnce(options) ? postAtOnce(options, claim) : AtOnce::kNothing;
+  const AtOnce moved =
+      mayPostAtOnce(options) ? postAtOnce(options, claim, halfway) : AtOnce::kNothing;
   if (moved == AtOnce::kAll && !options.mark) return Ok{};
   return goOn(options, claim, moved);
 }
@@ -124,7 +126,8 @@ Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = basis_->hold();
   if (running() || !claim.take()) return stillRunning();
-  Status posted = moved == AtOnce::kAll ? peer_->mark(*options.mark) : postByRails(held, options);
+  Status posted =
+      moved == AtOnce::kAll ? peer_->mark(*options.mark) : postByRails(held, options, moved);
   if (!posted && moved != AtOnce::kAll && !mayAccess()) ++basis_->counts().stale;
   if (moved == AtOnce::kAll || (moved == AtOnce::kPart && !posted)) {
     endAtOnce(moved, std::move(posted));
@@ -136,9 +139,18 @@ Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved
 
 // The only place that decides whether a post is refused. No byte moves before it, and each pause of
 // a copy asks again.
-bool TransferImpl::mayPost(const PostOptions& options) const {
+bool TransferImpl::mayPost(const PostOptions& options, AtOnce moved) const {
   const bool plain = options.note.empty() && options.digests.empty() && !options.mark;
-  return mayAccess() && peer_->state() == PeerState::kReady && (plain || mayCarry(options));
+  return mayAccess() && mayReach(options.mark, moved) && (plain || mayCarry(options));
+}
+
+// A draining peer takes only posts that have begun, or that belong to an open lease or stream.
+bool TransferImpl::mayReach(const std::optional<Mark>& mark, AtOnce moved) const {
+  const PeerState state = peer_->state();
+  if (state == PeerState::kReady) [[likely]]
+    return true;
+  if (state != PeerState::kDraining) return false;
+  return lease_ || moved != AtOnce::kNothing || (mark && peer_->hasMarks(mark->stream));
 }
 
 bool TransferImpl::mayCarry(const PostOptions& options) const {
@@ -156,7 +168,7 @@ Error TransferImpl::refusal(const PostOptions& options) const {
   if (!options.digests.empty())
     if (Status may = mayCheck(options); !may) return std::move(may).error();
   if (!mayAccess()) return lease_->stale("post");
-  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  if (!mayReach(options.mark, AtOnce::kNothing)) return peer_->notReady("post");
   return peer_->mayMark(*options.mark).error();
 }
 
@@ -168,11 +180,15 @@ bool TransferImpl::mayMark(const Mark& mark) const {
 // Copies in sections, so that several threads copy at once. The state stays that of the post before
 // until all is copied: to other threads, the post happens at that moment. A post with a mark keeps
 // its claim until the mark is sent.
-TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim) {
+TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim,
+                                              Halfway& halfway) {
   move::Section section(basis_->rails().sections());
   if (running() || !claim.take()) return AtOnce::kNothing;
-  const AtOnce moved = moveAtOnce(section);
-  if (moved != AtOnce::kAll || options.mark) return moved;
+  const AtOnce moved = moveAtOnce(section, halfway);
+  if (moved != AtOnce::kAll || options.mark) {
+    if (moved != AtOnce::kNothing) halfway.begin(peer_);
+    return moved;
+  }
   ++basis_->rails().cellCounts(section.cell()).done;
   state_.store(TransferState::kDone, std::memory_order_release);
   basis_->ringBell();
@@ -180,7 +196,7 @@ TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim&
   return moved;
 }
 
-TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
+TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section, Halfway& halfway) {
   using Outcome = core::DirectMover::Outcome;
   if (!mayMoveAtOnce()) return AtOnce::kNothing;
   Timing::Timed timed;
@@ -194,6 +210,7 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
     const Outcome outcome = bundles_.front().moveNow(kind_, so_far, pause, counts);
     if (outcome == Outcome::kMoved) break;
     if (outcome == Outcome::kFailed) return AtOnce::kPart;
+    if (so_far.bytes != 0) halfway.begin(peer_);
     section.giveWay();
     if (!mayMoveAtOnce()) return so_far.bytes != 0 ? AtOnce::kPart : AtOnce::kNothing;
   }
@@ -201,6 +218,17 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
     basis_->rails().cellCounts(section.cell()).timing.end(timed, Clock::now());
   sayWhatMoved();
   return AtOnce::kAll;
+}
+
+void TransferImpl::Halfway::begin(const std::shared_ptr<PeerImpl>& peer) {
+  if (peer_) return;
+  peer_ = peer;
+  peer_->beginHalfway();
+}
+
+void TransferImpl::Halfway::end() {
+  const auto held = peer_->basis().hold();
+  peer_->endHalfway();
 }
 
 // Ends a post whose thread has moved bytes by itself, and of which no rail has any.
@@ -222,13 +250,13 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
   basis_->ringBell();
 }
 
-Status TransferImpl::postByRails(AgentLock::Held& held, const PostOptions& options) {
+Status TransferImpl::postByRails(AgentLock::Held& held, const PostOptions& options, AtOnce moved) {
   basis_->engine().progressNowAndThen();
   if (awaitsPeer() && mayAwaitPeer(options)) {
     reach(options);
     return Ok{};
   }
-  while (mayPost(options)) {
+  while (mayPost(options, moved)) {
     if (stillPlanned()) {
       run(options);
       return Ok{};
@@ -261,7 +289,7 @@ bool TransferImpl::awaitsPeer() const {
   if (!options_.reach || planned_epoch_ != 0 || peer_->hopeless() ||
       basis_->engine().poller().fromSteady(options_.reach->at()) <= basis_->now())
     return false;
-  return peer_->state() != PeerState::kReady || !isAnnounced();
+  return peer_->state() != PeerState::kDraining && (!peer_->isOpen() || !isAnnounced());
 }
 
 // Checks as much of a post as is known before the peer is ready.
@@ -270,7 +298,7 @@ bool TransferImpl::mayAwaitPeer(const PostOptions& options) const {
 }
 
 Error TransferImpl::notReached() const {
-  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  if (!peer_->isOpen()) return peer_->notReady("post");
   return {.code = Code::kDenied,
           .operation = "post",
           .detail = "the peer has announced no pin of the expected label",
@@ -308,7 +336,9 @@ void TransferImpl::goOnReaching() {
   while (peer_->same_as) peer_ = peer_->same_as;  // it was dialed by address and known already
   if (!reaching_) return;
   if (awaitsPeer()) return hurryReach();
-  auto planned = plan(held);
+  const auto may = [this] { return mayReach(mark_, AtOnce::kNothing); };
+  auto planned = may() ? plan(held) : peer_->notReady("post");
+  if (planned && !may()) planned = peer_->notReady("post");
   if (planned && !mayAccess()) planned = lease_->stale("post");
   if (planned && mark_) planned = peer_->mayMark(*mark_);
   // The post may have ended or begun while plan() had released the lock.

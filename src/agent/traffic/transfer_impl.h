@@ -67,7 +67,7 @@ class alignas(64) TransferImpl final : public Posting,
   TransferEnd result() const { return {state(), error_, corrupt_, landed_}; }
   Path path() const;
   Path carried() const;
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const override { return bytes_; }
   std::uint64_t ops() const { return total_ops_; }
   base::Watchers& watchers() { return watchers_; }  // of the end of the post
 
@@ -100,8 +100,25 @@ class alignas(64) TransferImpl final : public Posting,
     std::atomic<bool>& claimed_;
     bool got_ = false;
   };
-  AtOnce postAtOnce(const PostOptions& options, Claim& claim);
-  AtOnce moveAtOnce(move::Section& section);
+  // A post whose thread has moved some bytes by itself, and whose end no other thread sees. While
+  // it lives, the peer is told of it.
+  class Halfway {
+   public:
+    Halfway() = default;
+    ~Halfway() {
+      if (peer_) [[unlikely]]
+        end();
+    }
+    Halfway(const Halfway&) = delete;
+    Halfway& operator=(const Halfway&) = delete;
+    void begin(const std::shared_ptr<PeerImpl>& peer);  // in a section
+
+   private:
+    void end();  // takes the lock
+    std::shared_ptr<PeerImpl> peer_;
+  };
+  AtOnce postAtOnce(const PostOptions& options, Claim& claim, Halfway& halfway);
+  AtOnce moveAtOnce(move::Section& section, Halfway& halfway);
   // Asked in a section, without the lock. What it reads may change meanwhile, but links and pins
   // that were there stay until the section has ended. A post with an error needs the lock to forget
   // it.
@@ -110,8 +127,9 @@ class alignas(64) TransferImpl final : public Posting,
   }
   void endAtOnce(AtOnce moved, Status ended);
   [[gnu::noinline]] Status goOn(const PostOptions& options, Claim& claim, AtOnce moved);
-  Status postByRails(AgentLock::Held& held, const PostOptions& options);
-  bool mayPost(const PostOptions& options) const;
+  Status postByRails(AgentLock::Held& held, const PostOptions& options, AtOnce moved);
+  bool mayPost(const PostOptions& options, AtOnce moved) const;
+  bool mayReach(const std::optional<Mark>& mark, AtOnce moved) const;
   [[gnu::noinline]] bool mayCarry(const PostOptions& options) const;
   Error refusal(const PostOptions& options) const;
   bool mayAccess() const { return !lease_ || lease_->isLive(); }

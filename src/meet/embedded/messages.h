@@ -30,7 +30,7 @@ struct ErrorMessage {
 };
 auto fields(base::Is<ErrorMessage> auto& m) {
   return base::list(
-      base::atMost(Code::kStale, m.error.code), m.error.os_errno,
+      base::atMost(kLastCode, m.error.code), m.error.os_errno,
       base::cutTo(kMaxReasonBytes, m.error.operation), base::cutTo(kMaxReasonBytes, m.error.detail),
       base::cutTo(kMaxReasonBytes, m.error.peer), base::cutTo(kMaxReasonBytes, m.error.cause),
       base::cutTo(kMaxReasonBytes, m.error.remedy));
