@@ -95,13 +95,8 @@ std::vector<PeerWay> PeerImpl::ways() const {
   return out;
 }
 
-void PeerImpl::announce(const PinEntry& pin) {
-  if (!isAlive() || !pin.audience.has(session_number_)) return;
-  sendOrLose(FrameType::kPin, base::encode(basis_.pins().message(pin)));
-}
-
 void PeerImpl::withdraw(const PinEntry& pin) {
-  if (!isAlive() || !pin.audience.has(session_number_)) return;
+  if (!isAlive() || !rights_->to(pin.info.slot, pin.audience).any()) return;
   sendOrLose(FrameType::kUnpin, base::encode(UnpinMessage{pin.info.slot}));
 }
 
@@ -193,7 +188,7 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kBackend:
       return backendFrame(payload, std::move(fds));
     case FrameType::kBye:
-      return ending_.step(Ending::kBye);
+      return heardBye(payload);
     case FrameType::kNoteRing:
       return heardOfRing(std::move(fds));
     case FrameType::kLeaseEnded:
