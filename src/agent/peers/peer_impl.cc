@@ -202,6 +202,7 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kOpen:
     case FrameType::kChallenge:
     case FrameType::kProof:
+    case FrameType::kConfirm:
     case FrameType::kDeny:
     case FrameType::kHello:
     case FrameType::kAccept:

@@ -8,6 +8,7 @@
 #include "agent/peers/peer_impl.h"
 #include "base/log.h"
 #include "base/net/address.h"
+#include "base/net/weak_secret.h"
 #include "base/process_id.h"
 #include "base/random.h"
 #include "core/setting_name.h"
@@ -55,6 +56,7 @@ Status Peers::listen(Deadline until) {
   VIADUCT_TRY(listener_,
               base::Listener::open(basis_.settings().listen, unix_name, basis_.engine().poller(),
                                    std::move(accepted), until.at()));
+  if (!listener_->isLocal()) base::warnIfGuessable(basis_.settings().secret);
   return Ok{};
 }
 
