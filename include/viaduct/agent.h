@@ -90,11 +90,26 @@ class Agent {
   // freed.
   Result<Pin> pin(const Segment& memory, std::string label = {});
 
+  // The card that grants all pins, now and later, for reading and writing.
   Card card() const;
   std::vector<std::byte> exportCard() const { return card().encode(); }
-  // Both calls start to connect in the background and return; see Peer::ready.
-  Result<Peer> importCard(std::span<const std::byte> blob);
-  Result<Peer> connect(const Card& card);
+  // A card that grants no more than this. Its holder sees, reads and writes only the granted pins.
+  // docs/cards.md
+  Result<Card> card(Grant grant) const;
+  Result<std::vector<std::byte>> exportCard(Grant grant) const;
+  // Makes a card with a grant void, and all that were narrowed from it. Their sessions have ended
+  // on return, and their transfers end. `until`: the end of its grant, when its id is forgotten;
+  // without it the id is remembered as long as the agent lives. Fails with kExhausted, and revokes
+  // nothing, if 65,536 ids are remembered.
+  Status revokeCard(const CardId& id,
+                    std::optional<std::chrono::system_clock::time_point> until = {});
+  Status revokeCard(const Card& card);
+  // Makes all cards with a grant void. Those that grant all stay as they are.
+  Status revokeCards();
+  // Both calls start to connect in the background and return; see Peer::ready. `mine`: what the
+  // peer may reach here in sessions that this agent dials; none: all.
+  Result<Peer> importCard(std::span<const std::byte> blob, std::optional<Grant> mine = {});
+  Result<Peer> connect(const Card& card, std::optional<Grant> mine = {});
   // Connects by address, with the group's secret from Settings.
   Result<Peer> connect(std::string_view host_port);
   // Finds a peer by name at the meeting place of Settings::meet, where each agent publishes its

@@ -162,7 +162,7 @@ enum {
   VIADUCT_MEMORY_BLOCK = 3, /* a block device */
   VIADUCT_MEMORY_OBJECT = 4
 };
-enum { VIADUCT_READ_WRITE = 0, VIADUCT_READ_ONLY = 1 };
+enum { VIADUCT_READ_WRITE = 0, VIADUCT_READ_ONLY = 1, VIADUCT_WRITE_ONLY = 2 };
 
 /* Pinned memory, here or at a peer. */
 typedef struct viaduct_pin_info {
@@ -170,7 +170,7 @@ typedef struct viaduct_pin_info {
   uint64_t address; /* at a peer, or of a GPU, file or object: for blocks, and no pointer */
   uint64_t bytes;
   int32_t kind;   /* VIADUCT_MEMORY_HOST, ... */
-  int32_t access; /* VIADUCT_READ_ONLY: no transfer writes here */
+  int32_t access; /* VIADUCT_READ_ONLY: no transfer writes here; VIADUCT_WRITE_ONLY: none reads */
 } viaduct_pin_info;
 
 /* For viaduct_memory_allocate: 2 MiB pages. An error if the system has none to give. */
@@ -236,6 +236,38 @@ VIADUCT_C_API viaduct_code viaduct_pin_close(viaduct_pin pin, viaduct_error* err
    Send it to the other process by any means. Fills a buffer as viaduct_agent_name does. */
 VIADUCT_C_API viaduct_code viaduct_card_export(viaduct_agent agent, void* buffer, uint64_t capacity,
                                                uint64_t* length, viaduct_error* error);
+/* What a card lets its holder reach. */
+enum { VIADUCT_GRANT_READ = 1, VIADUCT_GRANT_WRITE = 2, VIADUCT_GRANT_BOTH = 3 };
+typedef struct viaduct_grant {
+  uint64_t size;
+  const char* pins; /* the pins whose labels match, now and later; '*' is any text; NULL: all */
+  int32_t access;   /* VIADUCT_GRANT_READ, ...; 0: both */
+  int32_t zero;     /* 0 */
+  int64_t until_ns; /* its end, in nanoseconds since 1970; 0: none */
+  const char* name; /* the only agent that may use the card; NULL: any */
+} viaduct_grant;
+/* The digits of a card's id, and NUL. */
+#define VIADUCT_CARD_ID_SIZE 33
+/* A card that grants no more than this. Each call makes a card with an id of its own. */
+VIADUCT_C_API viaduct_code viaduct_card_export_granted(viaduct_agent agent,
+                                                       const viaduct_grant* grant, void* buffer,
+                                                       uint64_t capacity, uint64_t* length,
+                                                       viaduct_error* error);
+/* A card that grants less than the given one, without asking its owner. 4096 bytes always hold it
+   if its agent has no more than 50 pins and addresses. */
+VIADUCT_C_API viaduct_code viaduct_card_narrow(const void* card, uint64_t card_length,
+                                               const viaduct_grant* grant, void* buffer,
+                                               uint64_t capacity, uint64_t* length,
+                                               viaduct_error* error);
+/* The id of a card with a grant, and what the card grants, in words. A card that grants all has an
+   empty id. Both buffers may be NULL. */
+VIADUCT_C_API viaduct_code viaduct_card_describe(const void* card, uint64_t card_length,
+                                                 char id[VIADUCT_CARD_ID_SIZE], char* text,
+                                                 uint64_t capacity, viaduct_error* error);
+/* Makes the card with that id void, and all that were narrowed from it; `id` NULL: all cards with a
+   grant. `until_ns`: the end of the card's grant, when the id is forgotten; 0: never. */
+VIADUCT_C_API viaduct_code viaduct_card_revoke(viaduct_agent agent, const char* id,
+                                               int64_t until_ns, viaduct_error* error);
 /* Starts to connect to the agent of that card, and returns. */
 VIADUCT_C_API viaduct_code viaduct_card_import(viaduct_agent agent, const void* card,
                                                uint64_t length, viaduct_peer* peer,

@@ -16,8 +16,9 @@ const char* memoryKindName(MemoryKind kind);
 // Files, block devices and objects. No pointer reaches their bytes.
 constexpr bool isStorage(MemoryKind kind) { return kind >= MemoryKind::kFile; }
 
-// The access that transfers have to the memory.
-enum class MemoryAccess : std::uint8_t { kReadWrite, kReadOnly };
+// The access that transfers have to the memory. Only a pin of a peer is kWriteOnly, if the Card
+// grants no more.
+enum class MemoryAccess : std::uint8_t { kReadWrite, kReadOnly, kWriteOnly };
 
 // The part of a file or object that Segment::file() and object() describe.
 struct FileOptions {

@@ -8,6 +8,7 @@
 #include "agent/peers/lease_impl.h"
 #include "agent/peers/peer_impl.h"
 #include "agent/pin_impl.h"
+#include "agent/session/grants.h"
 #include "agent/session/lease_ticket.h"
 #include "agent/traffic/transfer_impl.h"
 #include "base/sizes.h"
@@ -125,15 +126,52 @@ Card Agent::card() const {
   return impl_->peers().card();
 }
 
-Result<Peer> Agent::importCard(std::span<const std::byte> blob) {
-  VIADUCT_TRY(const Card card, Card::decode(blob));
-  return connect(card);
+Result<Card> Agent::card(Grant grant) const {
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("export a Card"));
+  return impl_->peers().card(std::move(grant));
 }
 
-Result<Peer> Agent::connect(const Card& card) {
+Result<std::vector<std::byte>> Agent::exportCard(Grant grant) const {
+  VIADUCT_TRY(const Card made, card(std::move(grant)));
+  return made.encode();
+}
+
+Status Agent::revokeCard(const CardId& id,
+                         std::optional<std::chrono::system_clock::time_point> until) {
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("revoke a Card"));
+  return impl_->peers().revoke(id, until);
+}
+
+Status Agent::revokeCard(const Card& card) {
+  if (const auto id = card.id()) return revokeCard(*id, agent::endOf(card.grants));
+  return Error{.code = Code::kInvalid,
+               .operation = "revoke a Card",
+               .detail = "the Card grants all: its secret is the agent's own",
+               .remedy = "close the agent, or give out Cards with a grant"};
+}
+
+Status Agent::revokeCards() {
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("revoke Cards"));
+  return impl_->peers().revokeAll();
+}
+
+Result<Peer> Agent::importCard(std::span<const std::byte> blob, std::optional<Grant> mine) {
+  VIADUCT_TRY(const Card card, Card::decode(blob));
+  return connect(card, std::move(mine));
+}
+
+Result<Peer> Agent::connect(const Card& card, std::optional<Grant> mine) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
-  VIADUCT_TRY(auto peer, impl_->peers().connect(card));
+  std::vector<Grant> grants;
+  if (mine) {
+    VIADUCT_CHECK(agent::prepare(*mine, impl_->wallNow()));
+    grants.push_back(*std::move(mine));
+  }
+  VIADUCT_TRY(auto peer, impl_->peers().connect(card, std::move(grants)));
   impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }

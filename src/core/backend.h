@@ -28,6 +28,7 @@
 #include "base/fd.h"
 #include "base/poller.h"
 #include "core/op.h"
+#include "core/pin_rights.h"
 
 namespace viaduct::core {
 
@@ -47,6 +48,9 @@ struct Capabilities {
   // Its rails run without the agent's lock, several at once. post(), poll(), collect() and cancel()
   // then call nobody, not even LinkHost::changed(): they leave that to handleEvents().
   bool side_by_side = false;
+  // Checks the rights of each peer to each pin, and takes them back at the end of the session.
+  // Without it, a peer with limited rights gets no keys, except of pins for its session alone.
+  bool checks_rights = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
   std::uint64_t min_chunk = 0;
@@ -135,28 +139,10 @@ class LinkHost {
   virtual void changed() = 0;
 };
 
-// The sessions whose peers may reach a pin. The agent's own ops may always use it.
-class Audience {
- public:
-  static constexpr Audience everybody() { return Audience(kEverybody); }
-  static constexpr Audience nobody() { return Audience(kNobody); }
-  static constexpr Audience only(std::uint64_t session) { return Audience(session); }
-
-  bool has(std::uint64_t session) const { return session_ == kEverybody || session_ == session; }
-  bool isEverybody() const { return session_ == kEverybody; }
-  friend auto operator<=>(const Audience&, const Audience&) = default;
-
- private:
-  static constexpr std::uint64_t kEverybody = 0, kNobody = ~std::uint64_t{0};
-  explicit constexpr Audience(std::uint64_t session) : session_(session) {}
-  std::uint64_t session_;
-};
-
 // The facts from which a backend starts to reach a peer. For a link of an agent to itself there are
 // no `key` and no `pid`.
 struct LinkSeed {
   std::string peer = {};      // its name, for texts
-  std::uint64_t session = 0;  // the agent's number of this session, for Audience
   std::uint64_t epoch = 0;    // number of the session; the same at both ends
   bool dialer = false;        // this end opened the session
   bool same_process = false;  // both agents live in this process
@@ -168,6 +154,9 @@ struct LinkSeed {
   int pid = 0;                            // the peer's, in this PID namespace; 0: not visible
   Bytes address;                          // Backend::address() of the peer's backend
   std::array<std::uint8_t, 32> key = {};  // a secret that only the two ends of this session know
+  // What the peer may do with the pins here, while the link lives. A backend asks before it serves
+  // the peer.
+  std::shared_ptr<const PinRights> rights = std::make_shared<PinRights>();
 };
 
 // The state of a link, as the link reports it.

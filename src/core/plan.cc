@@ -19,7 +19,7 @@ struct Side {
   const char* name;
   const Selection& selection;
   const PinMap& pins;  // the pins that may serve it
-  const PinMap& all;   // with the read-only ones, if the side is written
+  const PinMap& all;   // also those whose access is of the other kind
 
   std::uint64_t taken() const {
     return selection.indices.empty() ? selection.blocks.count() : selection.indices.size();
@@ -42,20 +42,31 @@ std::string nameBlock(const Side& side, std::uint64_t k) {
                      side.number(k), k, side.taken(), block.address, block.bytes);
 }
 
-Error readOnly(const Side& side, std::uint64_t k, std::uint32_t slot, bool remote) {
-  return {.code = Code::kDenied,
-          .operation = "plan",
-          .detail =
-              fmt::format("{} would be written, and pin {} is read-only", nameBlock(side, k), slot),
-          .cause = "its owner may not write that memory, or has pinned it for reading only",
-          .remedy = remote ? "name other memory, or let the peer pin writable memory"
-                           : "name other memory, or pin this again once it is writable"};
+Error noAccess(const Side& side, std::uint64_t k, const PinRange& pin, bool remote) {
+  if (pin.write_only)
+    return {.code = Code::kDenied,
+            .operation = "plan",
+            .detail = fmt::format("{} would be read, and pin {} is write-only", nameBlock(side, k),
+                                  pin.slot),
+            .cause = "the Card of the peer grants writing and no reading",
+            .remedy = "ask the peer for a Card that grants reading"};
+  return {
+      .code = Code::kDenied,
+      .operation = "plan",
+      .detail =
+          fmt::format("{} would be written, and pin {} is read-only", nameBlock(side, k), pin.slot),
+      .cause = remote ? "its owner may not write that memory, has pinned it for reading only, "
+                        "or has given a Card that grants reading only"
+                      : "its owner may not write that memory, or has pinned it for reading only",
+      .remedy = remote ? "name other memory, let the peer pin writable memory, or get a Card "
+                         "that grants writing"
+                       : "name other memory, or pin this again once it is writable"};
 }
 
 Error unpinned(const Side& side, std::uint64_t k, bool remote) {
   const Extent block = side.selection.blocks[side.number(k)];
   if (const PinRange* const pin = side.all.cover(block.address, block.bytes))
-    return readOnly(side, k, pin->slot, remote);
+    return noAccess(side, k, *pin, remote);
   const PinRange* near = side.pins.cover(block.address, 1);
   std::string where = "is not in any pin";
   if (near != nullptr)
@@ -350,17 +361,27 @@ Result<OpList> pairUp(const Side& local, const Side& remote) {
   return pairBlocks(local, remote);
 }
 
+// The pins that allow such ops. Mostly these are all, and nothing is copied.
+class Allowed {
+ public:
+  Allowed(const PinMap& all, OpKind kind)
+      : all_(all), some_(all.allAllow(kind) ? std::nullopt : std::optional(all.allowing(kind))) {}
+  const PinMap& pins() const { return some_ ? *some_ : all_; }
+
+ private:
+  const PinMap& all_;
+  const std::optional<PinMap> some_;
+};
+
 }  // namespace
 
 Result<OpList> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                         const PinMap& local_pins, const PinMap& remote_pins) {
   const bool writes = kind == OpKind::kWrite;
-  const PinMap& all = writes ? remote_pins : local_pins;  // pins of the side that is written
-  const std::optional<PinMap> some =
-      all.allWritable() ? std::nullopt : std::optional(all.writable());
-  const PinMap& into = some ? *some : all;
-  const Side here{"local", local, writes ? local_pins : into, local_pins};
-  const Side there{"remote", remote, writes ? into : remote_pins, remote_pins};
+  const OpKind here_kind = writes ? OpKind::kRead : OpKind::kWrite;
+  const Allowed from_here(local_pins, here_kind), from_there(remote_pins, kind);
+  const Side here{"local", local, from_here.pins(), local_pins};
+  const Side there{"remote", remote, from_there.pins(), remote_pins};
   VIADUCT_CHECK(checkIndices(here));
   VIADUCT_CHECK(checkIndices(there));
   VIADUCT_CHECK(checkWrittenOnce(writes ? there : here));

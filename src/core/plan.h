@@ -21,7 +21,7 @@ struct PinRange {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint32_t slot = 0;
-  bool read_only = false;
+  bool read_only = false, write_only = false;
 };
 
 // Pins sorted by address. They may overlap, if memory is pinned twice. The pin that reaches
@@ -32,8 +32,9 @@ class PinMap {
   // The pin that covers [address, address + bytes), or nullptr.
   const PinRange* cover(std::uint64_t address, std::uint64_t bytes) const;
   std::span<const PinRange> ranges() const { return pins_; }
-  bool allWritable() const;
-  PinMap writable() const;  // without the read-only pins
+  // Whether all pins may be read or written, and the map of those that may.
+  bool allAllow(OpKind kind) const;
+  PinMap allowing(OpKind kind) const;
 
   // The pin that serves all addresses in [low, high); nullptr if no pin starts at or before them.
   struct PinStretch {

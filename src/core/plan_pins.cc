@@ -9,6 +9,10 @@ namespace {
 
 std::uint64_t endOf(const PinRange& pin) { return pin.address + pin.bytes; }
 
+bool allows(const PinRange& pin, OpKind kind) {
+  return kind == OpKind::kWrite ? !pin.read_only : !pin.write_only;
+}
+
 }  // namespace
 
 PinMap::PinMap(std::vector<PinRange> pins) : pins_(std::move(pins)) {
@@ -22,14 +26,14 @@ PinMap::PinMap(std::vector<PinRange> pins) : pins_(std::move(pins)) {
   }
 }
 
-bool PinMap::allWritable() const {
-  return std::none_of(pins_.begin(), pins_.end(),
-                      [](const PinRange& pin) { return pin.read_only; });
+bool PinMap::allAllow(OpKind kind) const {
+  return std::all_of(pins_.begin(), pins_.end(),
+                     [kind](const PinRange& pin) { return allows(pin, kind); });
 }
 
-PinMap PinMap::writable() const {
+PinMap PinMap::allowing(OpKind kind) const {
   std::vector<PinRange> pins = pins_;
-  std::erase_if(pins, [](const PinRange& pin) { return pin.read_only; });
+  std::erase_if(pins, [kind](const PinRange& pin) { return !allows(pin, kind); });
   return PinMap(std::move(pins));
 }
 

@@ -115,6 +115,18 @@ TEST(Coalesce, ReadOnlyPinsAreReadAndNotWritten) {
                   "not in any pin"));
 }
 
+TEST(Coalesce, WriteOnlyPinsAreWrittenAndNotRead) {
+  const PinMap both({{.address = 0, .bytes = 0x2000, .slot = 1, .write_only = true},
+                     {.address = 0, .bytes = 0x1000, .slot = 2}});
+  const auto low = strided(0x100, 64, 64, 4), high = strided(0x1800, 64, 64, 4);
+  EXPECT_TRUE(coalesce(OpKind::kWrite, low, high, everywhere(), both));
+  const auto ops = coalesce(OpKind::kRead, low, low, everywhere(), both);
+  ASSERT_TRUE(ops);
+  EXPECT_EQ(ops->ops.at(0).remote_pin, 2U);
+  const std::string why = refused(OpKind::kRead, low, high, everywhere(), both);
+  EXPECT_TRUE(has(why, "remote block 0") && has(why, "pin 1 is write-only")) << why;
+}
+
 TEST(Coalesce, AnOpStaysInsideOnePinOnEitherSide) {
   const PinMap two(
       {{.address = 0, .bytes = 32, .slot = 4}, {.address = 32, .bytes = 64, .slot = 9}});

@@ -103,7 +103,8 @@ class Endpoint {
 // A range of memory to register.
 struct MemoryRange {
   std::uint64_t address = 0, bytes = 0;
-  MemoryAccess access = MemoryAccess::kReadWrite;  // for the peer, and for our own READs
+  bool remote_read = true, remote_write = true;  // the peer's rights
+  bool writable = true;                          // our own READs may write here
 };
 
 // The opened device of one rail.

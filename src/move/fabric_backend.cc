@@ -105,20 +105,41 @@ Result<Bytes> FabricBackend::pinFor(const core::Audience& audience, std::uint32_
                  .operation = "pin",
                  .detail = "host memory only",
                  .device = std::string(can().name)};
-  const MemoryRange range{
-      .address = memory.address, .bytes = memory.bytes, .access = memory.access};
-  std::vector<std::unique_ptr<Registration>> registered;
-  for (const auto& domain : fabric_.domains) {
-    VIADUCT_TRY(auto one, domain->add(range));
-    registered.push_back(std::move(one));
-  }
+  VIADUCT_TRY(auto registered, registerAt({.address = memory.address,
+                                           .bytes = memory.bytes,
+                                           .remote_write = memory.access != MemoryAccess::kReadOnly,
+                                           .writable = memory.access != MemoryAccess::kReadOnly}));
   const auto generation = pins_.add(slot, {{.address = memory.address, .bytes = memory.bytes},
                                            std::move(registered),
+                                           memory.access,
                                            nearestTo(memory),
                                            audience});
   if (generation == 0)
     return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
   return encodePinKey(generation);
+}
+
+Result<Registrations> FabricBackend::registerAt(const MemoryRange& range) const {
+  Registrations out;
+  for (const auto& domain : fabric_.domains) {
+    VIADUCT_TRY(auto one, domain->add(range));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Result<Registrations> FabricBackend::registerFor(const OwnPin& pin,
+                                                 const core::PinRight& right) const {
+  const bool writable = pin.access != MemoryAccess::kReadOnly;
+  if (!right.read && !writable)
+    return Error{.code = Code::kDenied,
+                 .operation = "register",
+                 .detail = "the pin is read-only, and the peer's Card grants writing only"};
+  return registerAt({.address = pin.address,
+                     .bytes = pin.bytes,
+                     .remote_read = right.read,
+                     .remote_write = right.write && writable,
+                     .writable = writable});
 }
 
 // Call it after the registration: RDMA has then put all pages in place, and they do not move.

@@ -47,6 +47,8 @@ class FabricBackend final : public core::Backend {
 
   std::size_t railCount() const { return rails_.size(); }
   const OwnPins& pins() const { return pins_; }
+  // Registers the memory of a pin again, for a peer with this right.
+  Result<Registrations> registerFor(const OwnPin& pin, const core::PinRight& right) const;
   Duration detect() const { return detect_; }
   const std::string& kind() const { return fabric_.kind; }
   LinkContext linkContext();
@@ -55,6 +57,7 @@ class FabricBackend final : public core::Backend {
 
  private:
   Status openRails();
+  Result<Registrations> registerAt(const MemoryRange& range) const;
   core::RailMask nearestTo(const Segment& memory) const;
 
   base::Poller& poller_;

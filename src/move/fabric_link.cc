@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "move/fabric_backend.h"
 
 namespace viaduct::move {
@@ -118,6 +119,7 @@ void FabricLink::broke(Channel& channel) {
 void FabricLink::withdraw(std::uint32_t slot) {
   if (granted_.erase(slot) == 0) return;
   for (const auto& channel : channels()) fence(*channel);
+  limited_.erase(slot);
 }
 
 std::string FabricLink::readyText() {
@@ -136,12 +138,28 @@ void FabricLink::receive(std::span<const std::byte> bytes, std::vector<base::Fd>
 void FabricLink::handle(const KeyRequest& asked) {
   KeyAnswer out{.slot = asked.slot, .generation = asked.generation};
   const OwnPin* const pin = backend_.pins().find(asked.slot);
-  if (pin != nullptr && pin->generation == asked.generation && pin->audience.has(seed().session) &&
-      pin->usable() && !over()) {
-    for (const auto& one : pin->registered) out.keys.push_back(one->key());
-    granted_.insert(asked.slot);
+  if (pin != nullptr && pin->generation == asked.generation && pin->usable() && !over()) {
+    const auto* const keys = keysFor(asked.slot, *pin);
+    if (keys != nullptr) {
+      for (const auto& one : *keys) out.keys.push_back(one->key());
+      granted_.insert(asked.slot);
+    }
   }
   tell(out);
+}
+
+// The registrations whose keys the peer may have; null: none. A limited peer gets keys of its own,
+// which allow no more than its card and end with the session.
+const Registrations* FabricLink::keysFor(std::uint32_t slot, const OwnPin& pin) {
+  const core::PinRight right = seed().rights->to(slot, pin.audience);
+  if (!right.any()) return nullptr;
+  if (!seed().rights->isLimited() || !pin.audience.isEverybody()) return &pin.registered;
+  if (const auto known = limited_.find(slot); known != limited_.end()) return &known->second;
+  auto made = backend_.registerFor(pin, right);
+  if (made) return &limited_.emplace(slot, *std::move(made)).first->second;
+  base::log(base::LogLevel::kWarning, "peer {}: no key for a pin: {}", seed().peer,
+            made.error().text());
+  return nullptr;
 }
 
 void FabricLink::handle(const KeyAnswer& key) {

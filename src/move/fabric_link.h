@@ -3,11 +3,13 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "move/channel_link.h"
 #include "move/fabric_channel.h"
+#include "move/own_pins.h"
 
 namespace viaduct::move {
 
@@ -47,6 +49,7 @@ class FabricLink final : public ChannelLink, public ChannelMessages {
   std::string readyText() override;
   void tellShut(const Channel* channel, ShutReason reason, const Error& why) override;
   void wakeJobs();
+  const Registrations* keysFor(std::uint32_t slot, const OwnPin& pin);
   template <class F>
   void eachChannel(F f);
 
@@ -54,6 +57,7 @@ class FabricLink final : public ChannelLink, public ChannelMessages {
   std::string transport_;
   PeerPins remote_;
   std::unordered_set<std::uint32_t> granted_;  // our slots whose keys the peer has requested
+  std::unordered_map<std::uint32_t, Registrations> limited_;  // of these, for a limited peer alone
 };
 
 }  // namespace viaduct::move

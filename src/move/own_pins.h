@@ -11,8 +11,11 @@
 
 namespace viaduct::move {
 
+using Registrations = std::vector<std::unique_ptr<Registration>>;  // one per rail
+
 struct OwnPin : PinnedRange {
-  std::vector<std::unique_ptr<Registration>> registered = {};  // one per rail
+  Registrations registered = {};
+  MemoryAccess access = MemoryAccess::kReadWrite;
   core::RailMask near = core::kAllRails;
   core::Audience audience = core::Audience::everybody();  // who gets the keys
 

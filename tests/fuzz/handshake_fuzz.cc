@@ -73,9 +73,16 @@ std::vector<Sample> samples() {
     }
     return sampleOf(stream.bytes());
   };
-  return {framed({{FrameType::kOpen, 32}, {FrameType::kProof, 32}}),
-          framed({{FrameType::kOpen, 32}, {FrameType::kDeny, 1}}),
-          framed({{FrameType::kChallenge, 64}}),
+  // An open with a claim of four bytes, because the sizes below are filled with 0x41.
+  base::Writer open;
+  FrameSealer sealer{kSessionFrames};
+  const auto payload = base::encode(Key{9}, base::Bytes(4, std::byte{0x41}));
+  open.raw(sealer.seal(numberOf(FrameType::kOpen), payload, {}, 0)).raw(payload);
+  const base::Bytes proof(sizeof(Key), std::byte{0x41});
+  open.raw(sealer.seal(numberOf(FrameType::kProof), proof, {}, 0)).raw(proof);
+  return {sampleOf(open.bytes()),
+          framed({{FrameType::kOpen, 36}, {FrameType::kDeny, 1}}),
+          framed({{FrameType::kChallenge, 32}, {FrameType::kConfirm, 32}}),
           framed({{FrameType::kDeny, 1}}),
           framed({{FrameType::kHello, 60}}),
           framed({{FrameType::kResume, 48}})};

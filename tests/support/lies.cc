@@ -244,6 +244,8 @@ constexpr auto kLies = std::to_array<Lie>({
      [](LyingPeer& liar) { liar.send(FrameType::kChallenge, largest(FrameType::kChallenge)); }},
     {FrameType::kProof, "proves in a session",
      [](LyingPeer& liar) { liar.send(FrameType::kProof, largest(FrameType::kProof)); }},
+    {FrameType::kConfirm, "confirms in a session",
+     [](LyingPeer& liar) { liar.send(FrameType::kConfirm, largest(FrameType::kConfirm)); }},
     {FrameType::kDeny, "denies a session that it began",
      [](LyingPeer& liar) { liar.send(FrameType::kDeny, largest(FrameType::kDeny)); }},
     {FrameType::kHello, "says hello twice",

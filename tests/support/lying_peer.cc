@@ -57,7 +57,7 @@ Result<LyingPeer> LyingPeer::prove(const std::string& where, const Key& secret) 
     return systemError(Code::kPeerLost, "connect", errno);
   VIADUCT_CHECK(base::tuneSocket(socket.get()));
   VIADUCT_TRY(const auto facts, agent::socketFactsOf(socket.get(), true));
-  VIADUCT_TRY(auto proof, base::Handshake::begin(true, secret, agent::kWireVersion, facts.binding));
+  VIADUCT_TRY(auto proof, base::Handshake::dial(secret, agent::kWireVersion, facts.binding));
   LyingPeer liar(std::move(socket), std::move(proof), facts.is_unix);
   VIADUCT_CHECK(liar.shake());
   return liar;
@@ -69,6 +69,8 @@ Status LyingPeer::shake() {
   VIADUCT_TRY(const auto step,
               proof_.take(base::Handshake::Stage::kChallenge, challenge.payload, challenge.minor));
   send(FrameType::kProof, step.reply);
+  VIADUCT_TRY(const Frame confirm, next());
+  VIADUCT_CHECK(proof_.take(base::Handshake::Stage::kConfirm, confirm.payload, confirm.minor));
   reader_.decoder().setLimit(agent::kMaxHelloPayload);
   if (is_unix_) {
     reader_.acceptFds();

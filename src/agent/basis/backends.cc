@@ -83,6 +83,12 @@ bool Backends::needStages() const {
   });
 }
 
+bool Backends::checksRights(std::string_view name) const {
+  return std::ranges::any_of(open_, [name](const auto& backend) {
+    return backend->can().name == name && backend->can().checks_rights;
+  });
+}
+
 std::vector<BackendInfo> Backends::infos() const {
   std::vector<BackendInfo> out;
   for (const auto& backend : open_) out.push_back(infoOf(*backend));

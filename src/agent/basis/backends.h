@@ -30,6 +30,8 @@ class Backends {
   // Agents with storage, GPUs or a backend that is slow with small ops stage it for their peers,
   // and peers without can ask for it.
   bool needStages() const;
+  // core::Capabilities::checks_rights of the open backend with this name.
+  bool checksRights(std::string_view name) const;
   // First the open ones, in the router's order.
   std::vector<BackendInfo> infos() const;
 

@@ -40,6 +40,11 @@ class Basis : public std::enable_shared_from_this<Basis> {
   Held hold() const;
   ProgressEngine& engine() { return *engine_; }
   Clock::time_point now() const { return engine_->poller().now(); }
+  // The time of day. A test moves it with the clock.
+  std::chrono::system_clock::time_point wallNow() const {
+    return std::chrono::system_clock::now() +
+           std::chrono::duration_cast<std::chrono::system_clock::duration>(now() - Clock::now());
+  }
   const Settings& settings() const { return settings_; }
   const std::array<std::uint8_t, 16>& id() const { return id_; }
   const std::string& boot() const { return boot_; }  // empty: not known

@@ -48,6 +48,11 @@ bool isBusy(const Status& status) { return !status && status.error().code == Cod
 
 Result<Segment> checkedSegment(Segment memory) {
   VIADUCT_CHECK(checkSegment(memory));
+  if (memory.access == MemoryAccess::kWriteOnly)
+    return Error{.code = Code::kInvalid,
+                 .operation = "pin",
+                 .detail = "no pin is write-only for every peer",
+                 .remedy = "pin it for reading and writing, and export a Card that grants writing"};
   if (memory.kind != MemoryKind::kHost) return memory;
   VIADUCT_TRY(const auto allowed, base::memoryAccess(memory.address, memory.bytes));
   if (allowed == MemoryAccess::kReadOnly) memory.access = allowed;

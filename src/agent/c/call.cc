@@ -27,6 +27,7 @@ static_assert(codeOf(Code::kCorrupt) == VIADUCT_CORRUPT);
 static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
 static_assert(static_cast<int>(MemoryAccess::kReadWrite) == VIADUCT_READ_WRITE);
 static_assert(static_cast<int>(MemoryAccess::kReadOnly) == VIADUCT_READ_ONLY);
+static_assert(static_cast<int>(MemoryAccess::kWriteOnly) == VIADUCT_WRITE_ONLY);
 // Programs are compiled with these sizes: fields may only be added.
 static_assert(sizeof(viaduct_error) == 2704);
 static_assert(sizeof(viaduct_pin_info) == 32);

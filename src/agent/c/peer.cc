@@ -1,4 +1,10 @@
 // The C interface: cards and peers.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
 #include "agent/c/call.h"
 #include "agent/c/objects.h"
 
@@ -30,6 +36,33 @@ Result<std::string_view> textOf(const char* operation, const char* what, const c
   return std::string_view(text);
 }
 
+std::optional<std::chrono::system_clock::time_point> momentOf(std::int64_t ns) {
+  if (ns == 0) return std::nullopt;
+  return std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::nanoseconds(ns)));
+}
+
+Result<Grant> grantOf(const char* operation, const viaduct_grant* given) {
+  VIADUCT_CHECK(need(operation, "grant", given));
+  if (!isSized(given))
+    return misuse(operation, fmt::format("the grant has size {}", given->size),
+                  "set its field `size` to its sizeof, as VIADUCT_INIT does");
+  if (given->access < 0 || given->access > VIADUCT_GRANT_BOTH)
+    return misuse(operation, fmt::format("no access has the number {}", given->access),
+                  "use VIADUCT_GRANT_READ, VIADUCT_GRANT_WRITE or VIADUCT_GRANT_BOTH");
+  Grant grant{.until = momentOf(given->until_ns)};
+  if (given->pins != nullptr) grant.pins = given->pins;
+  if (given->access != 0) grant.access = static_cast<CardAccess>(given->access);
+  if (given->name != nullptr) grant.name = given->name;
+  return grant;
+}
+
+Result<Card> cardOf(const char* operation, const void* card, std::uint64_t length) {
+  VIADUCT_TRY(const auto bytes, bytesOf(operation, card, length));
+  return Card::decode(bytes);
+}
+
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming): the names of C
@@ -38,6 +71,57 @@ viaduct_code viaduct_card_export(viaduct_agent agent, void* buffer, uint64_t cap
   return call(error, [&]() -> Status {
     VIADUCT_TRY(const auto open, find<AgentObject>("export the card", "agent", agent.id));
     return copyBytes("export the card", open->agent.exportCard(), buffer, capacity, length);
+  });
+}
+
+viaduct_code viaduct_card_export_granted(viaduct_agent agent, const viaduct_grant* grant,
+                                         void* buffer, uint64_t capacity, uint64_t* length,
+                                         viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    constexpr auto kOperation = "export a card";
+    VIADUCT_TRY(const auto open, find<AgentObject>(kOperation, "agent", agent.id));
+    VIADUCT_TRY(auto granted, grantOf(kOperation, grant));
+    VIADUCT_TRY(const auto card, open->agent.exportCard(std::move(granted)));
+    return copyBytes(kOperation, card, buffer, capacity, length);
+  });
+}
+
+viaduct_code viaduct_card_narrow(const void* card, uint64_t card_length, const viaduct_grant* grant,
+                                 void* buffer, uint64_t capacity, uint64_t* length,
+                                 viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    constexpr auto kOperation = "narrow a card";
+    VIADUCT_TRY(const Card wide, cardOf(kOperation, card, card_length));
+    VIADUCT_TRY(auto granted, grantOf(kOperation, grant));
+    VIADUCT_TRY(const Card less, wide.narrow(std::move(granted)));
+    return copyBytes(kOperation, less.encode(), buffer, capacity, length);
+  });
+}
+
+viaduct_code viaduct_card_describe(const void* card, uint64_t card_length,
+                                   char id[VIADUCT_CARD_ID_SIZE], char* text, uint64_t capacity,
+                                   viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    constexpr auto kOperation = "describe a card";
+    VIADUCT_TRY(const Card known, cardOf(kOperation, card, card_length));
+    const auto number = known.id();
+    std::uint64_t length = 0;
+    if (text != nullptr)
+      VIADUCT_CHECK(copyText(kOperation, known.grantText(), text, capacity, &length));
+    if (id != nullptr)
+      VIADUCT_CHECK(copyText(kOperation, number ? cardIdText(*number) : "", id,
+                             VIADUCT_CARD_ID_SIZE, &length));
+    return Ok{};
+  });
+}
+
+viaduct_code viaduct_card_revoke(viaduct_agent agent, const char* id, int64_t until_ns,
+                                 viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    VIADUCT_TRY(const auto open, find<AgentObject>("revoke a card", "agent", agent.id));
+    if (id == nullptr) return open->agent.revokeCards();
+    VIADUCT_TRY(const CardId number, cardIdFrom(id));
+    return open->agent.revokeCard(number, momentOf(until_ns));
   });
 }
 

@@ -64,7 +64,8 @@ const core::PinMap& AnnouncedPins::map() {
       ranges.push_back({.address = pin.info.address,
                         .bytes = pin.info.bytes,
                         .slot = slot,
-                        .read_only = pin.info.access == MemoryAccess::kReadOnly});
+                        .read_only = pin.info.access == MemoryAccess::kReadOnly,
+                        .write_only = pin.info.access == MemoryAccess::kWriteOnly});
     map_ = core::PinMap(std::move(ranges));
     mapped_version_ = version_;
   }

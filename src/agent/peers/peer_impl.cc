@@ -96,13 +96,8 @@ std::vector<PeerWay> PeerImpl::ways() const {
   return out;
 }
 
-void PeerImpl::announce(const PinEntry& pin) {
-  if (!isAlive() || !pin.audience.has(session_number_)) return;
-  sendOrLose(FrameType::kPin, base::encode(basis_.pins().message(pin)));
-}
-
 void PeerImpl::withdraw(const PinEntry& pin) {
-  if (!isAlive() || !pin.audience.has(session_number_)) return;
+  if (!isAlive() || !rights_->to(pin.info.slot, pin.audience).any()) return;
   sendOrLose(FrameType::kUnpin, base::encode(UnpinMessage{pin.info.slot}));
 }
 
@@ -194,7 +189,7 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kBackend:
       return backendFrame(payload, std::move(fds));
     case FrameType::kBye:
-      return ending_.step(Ending::kBye);
+      return heardBye(payload);
     case FrameType::kNoteRing:
       return heardOfRing(std::move(fds));
     case FrameType::kLeaseEnded:
@@ -212,6 +207,7 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kOpen:
     case FrameType::kChallenge:
     case FrameType::kProof:
+    case FrameType::kConfirm:
     case FrameType::kDeny:
     case FrameType::kHello:
     case FrameType::kAccept:

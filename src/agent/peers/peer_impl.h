@@ -45,8 +45,10 @@ class Session final : public ConnectionUser {
   // Dialed for `peer`. An accepted connection has no peer until it is admitted.
   Session(Peers& peers, std::shared_ptr<PeerImpl> peer)
       : peers_(peers), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
-  Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret, std::uint64_t last_epoch,
-              std::optional<Life> resume = std::nullopt);
+  // The dialer proves the secret of a card with this claim.
+  Status dial(base::Fd socket, const Key& secret, base::Bytes claim, std::uint64_t last_epoch,
+              std::optional<Life> resume);
+  Status accept(base::Fd socket);
 
   Connection& connection() { return *connection_; }
   bool dialed() const { return dialed_; }
@@ -67,6 +69,8 @@ class Session final : public ConnectionUser {
   void closed(const Error& why) override;
 
  private:
+  Status open(base::Fd socket, ConnectionConfig config);
+
   Peers& peers_;
   std::shared_ptr<PeerImpl> peer_;
   const bool dialed_;
@@ -154,6 +158,12 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // Another card is known for the name, so the last refusal counts no more.
   void forgetDrained();
 
+  // What the peer's card grants it here, in the present session; empty: all.
+  const std::vector<Grant>& grants() const { return grants_; }
+  const core::PinRights& rights() const { return *rights_; }
+  // Ends a session whose card is void, with that reason at both ends.
+  void endUnderCard(Error why);
+
   PeerLeases& leases() { return leases_; }
   const std::array<std::uint8_t, 16>& theirId() const;  // only while it is alive
   // Sends a frame that keeps the two ends consistent, or ends the session.
@@ -199,8 +209,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
 
   // Its sessions call the functions below.
   Result<Life> judgeDialed(Session& session, const Hello& theirs);
-  Result<Life> judgeAccepted(Session& session, const Hello& theirs);
-  Result<Life> judgeResume(Session& session, const Hello& theirs);
+  Result<Life> judgeAccepted(Session& session, const Hello& theirs, std::vector<Grant> grants);
+  Result<Life> judgeResume(Session& session, const Hello& theirs, std::span<const Grant> grants);
   void established(Session& session, std::uint64_t epoch);
   void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void closed(Session& session, const Error& why);
@@ -221,6 +231,13 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
 
  private:
   void begin(std::uint64_t epoch);
+  // In peer_grants.cc: what the peer may reach here.
+  void beginRights();
+  void grant(const PinEntry& pin);
+  void tellPin(const PinEntry& pin);
+  bool mayReplace(std::span<const Grant> grants) const;
+  void endInTime();
+  void heardBye(std::span<const std::byte> payload);
   void openLinks();
   // The facts for a link; none if the backend gets none.
   static std::optional<core::LinkSeed> ownSeed(const core::Backend& backend);
@@ -331,6 +348,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   bool gave_up_name_ = false;
   PeerMarks marks_;
   AnnouncedPins pins_;
+  std::vector<Grant> grants_;
+  std::shared_ptr<core::PinRights> rights_ = std::make_shared<core::PinRights>();
+  base::Poller::Id end_timer_ = 0;  // of the grants
+  std::optional<Error> goodbye_;    // the reason that the peer gave
   PeerLeases leases_;
   base::Bytes scratch_;
 };

@@ -57,15 +57,22 @@ PeerLeases::PeerLeases(Peers& peers, PeerImpl& peer)
 
 // Every range has to lie in pins.
 Status PeerLeases::mayLend(const std::vector<Extent>& ranges, MemoryAccess access) {
-  const core::PinMap& pins = basis_.pins().map();
+  const bool limited = peer_.rights().isLimited();
+  const core::PinMap reached = limited ? reachedPins(access) : core::PinMap();
+  const core::PinMap& pins = limited ? reached : basis_.pins().map();
   for (const Extent& range : ranges)
     for (std::uint64_t at = range.address; at < core::endOf(range);) {
       const core::PinRange* const pin = pins.cover(at, 1);
       if (pin == nullptr)
-        return Error{.code = Code::kDenied,
-                     .operation = "lease",
-                     .detail = fmt::format("no pin covers the address {:#x}", at),
-                     .remedy = "pin the memory before it is lent"};
+        return Error{
+            .code = Code::kDenied,
+            .operation = "lease",
+            .detail = limited ? fmt::format("no pin that the peer's Card grants covers {:#x}: {}",
+                                            at, textOf(peer_.grants()))
+                              : fmt::format("no pin covers the address {:#x}", at),
+            .peer = peer_.name(),
+            .remedy = limited ? "lend blocks of granted pins, or give the peer another Card"
+                              : "pin the memory before it is lent"};
       if (access == MemoryAccess::kReadWrite && pin->read_only)
         return Error{.code = Code::kDenied,
                      .operation = "lease",
@@ -74,6 +81,17 @@ Status PeerLeases::mayLend(const std::vector<Extent>& ranges, MemoryAccess acces
       at = pin->address + pin->bytes;
     }
   return Ok{};
+}
+
+// The pins that a limited peer may read, or for a lease for writing those that it may write.
+core::PinMap PeerLeases::reachedPins(MemoryAccess access) const {
+  std::vector<core::PinRange> out(basis_.pins().map().ranges().begin(),
+                                  basis_.pins().map().ranges().end());
+  std::erase_if(out, [&](const core::PinRange& pin) {
+    const core::PinRight right = peer_.rights().to(pin.slot, basis_.pins()[pin.slot].audience);
+    return access == MemoryAccess::kReadOnly ? !right.read : !right.write;
+  });
+  return core::PinMap(std::move(out));
 }
 
 Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<Extent> ranges,

@@ -20,6 +20,7 @@
 #include "agent/session/frame.h"
 #include "agent/session/lease_ticket.h"
 #include "base/poller.h"
+#include "core/plan.h"
 
 namespace viaduct::agent {
 
@@ -69,6 +70,7 @@ class PeerLeases {
     Clock::time_point at;
   };
 
+  core::PinMap reachedPins(MemoryAccess access) const;
   Status mayLend(const std::vector<Extent>& ranges, MemoryAccess access);
   void setDue(LentLease& lease, Clock::time_point due);
   void arm();

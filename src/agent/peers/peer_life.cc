@@ -49,8 +49,10 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
 // If two ends dial each other at once, the end with the smaller id keeps the connection that it
 // dialed. The other end's hello may arrive after that session has begun. It is late if it names an
 // earlier epoch.
-Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
-  const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
+Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs,
+                                     std::vector<Grant> grants) {
+  const bool same_life =
+      session_ && session_->connection().theirs().agent == theirs.agent && mayReplace(grants);
   const auto now = basis_.now();
   const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
   // A frozen agent that goes on within Settings::detect finds its name free.
@@ -85,13 +87,17 @@ Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   redialer_.stop();
   phase_.step(PeerPhase::kAdmit);
   session_ = peers_.takeNewcomer(session);
+  grants_ = std::move(grants);
   session.belongsTo(shared_from_this());
   return Life{.epoch = std::max(epoch(), theirs.last_epoch) + 1};
 }
 
 void PeerImpl::established(Session& session, std::uint64_t epoch) {
   if (const auto& theirs = session.connection().resume()) return resumed(session, theirs->heard);
-  if (auto attempt = redialer_.take(session)) session_ = std::move(attempt);
+  if (auto attempt = redialer_.take(session)) {
+    session_ = std::move(attempt);
+    grants_ = redialer_.mine();
+  }
   redialer_.met(session.connection().theirs());
   life_key_ = session.connection().deriveKey("life");
   silent_.reset();
@@ -111,18 +117,20 @@ void PeerImpl::begin(std::uint64_t epoch) {
   phase_.step(PeerPhase::kBegin);
   epoch_ = epoch;
   session_number_ = peers_.newSession();
+  goodbye_.reset();
   paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;
   marks_.begin();
   own_drain_ = their_drain_ = 0;
   told_left_.reset();
   heard_left_.reset();
+  beginRights();
   if (session_ && session_->connection().isUnix()) openRing();
   openLinks();
   // Checked before kSynced is sent, so that the peer does not become ready.
   if (auto why = exhausted()) return breakOff(*std::move(why));
   for (const PinEntry& entry : basis_.pins().slots())
-    if (entry.generation != 0) announce(entry);
+    if (entry.generation != 0) tellPin(entry);
   sendOrLose(FrameType::kSynced, {});
   if (peers_.drains()) announceDrain();
   linkChanged();
@@ -135,7 +143,7 @@ void PeerImpl::openLinks() {
     auto seed = own_ ? ownSeed(backend) : seedFor(backend);
     if (!seed) continue;
     seed->peer = name_;
-    seed->session = session_number_;
+    seed->rights = rights_;
     seed->epoch = epoch_;
     auto& slot = links_.emplace_back(
         std::make_unique<LinkSlot>(*this, i, backend.rails().size(), basis_.engine().poller()));
@@ -213,6 +221,8 @@ void PeerImpl::lose(const Error& why) {
     refuses_until_ = basis_.now() + exhausted_wait_;
   }
   recheck_ = false;
+  grants_.clear();
+  endInTime();
   pins_.clear();
   closeLinks(why);
   leases_.sessionOver();
@@ -224,7 +234,8 @@ void PeerImpl::lose(const Error& why) {
 
 void PeerImpl::closed(Session& session, const Error& why) {
   if (&session != session_.get()) return redialer_.closed(session, why);
-  if (ending_.is(Ending::kGoodbye) || redialer_.isIdle()) return lose(why);
+  if (ending_.is(Ending::kGoodbye)) return lose(Error(goodbye_.value_or(why)));
+  if (redialer_.isIdle()) return lose(why);
   if (ending_.is(Ending::kNone)) ending_why_ = why;
   ending_.step(Ending::kClose);
 }

@@ -83,11 +83,13 @@ std::optional<Life> PeerImpl::lifeToContinue() {
 }
 
 // Runs at the listener. From here on the old connection is no longer read.
-Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs) {
+Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs,
+                                   std::span<const Grant> grants) {
   const auto& asked = session.connection().resume();
   if (!asked || !session_ || session_->dialed() || epoch_ != asked->epoch ||
       session_->connection().theirs().agent != theirs.agent ||
-      !session.connection().proves(life_key_) || !sent_.follows(asked->heard))
+      claimOf(grants) != claimOf(grants_) || !session.connection().proves(life_key_) ||
+      !sent_.follows(asked->heard))
     return Error{.code = Code::kPeerLost,
                  .operation = "resume",
                  .detail = "that session is over",

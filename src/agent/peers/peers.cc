@@ -8,8 +8,10 @@
 #include "agent/peers/peer_impl.h"
 #include "base/log.h"
 #include "base/net/address.h"
+#include "base/net/weak_secret.h"
 #include "base/process_id.h"
 #include "base/random.h"
+#include "core/setting_name.h"
 
 namespace viaduct::agent {
 
@@ -23,6 +25,14 @@ namespace {
 constexpr std::size_t kMostDeparted = 256;
 constexpr std::size_t kMostDepartedBytes = std::size_t{4} << 20U;
 
+Error revokedCard() {
+  return {.code = Code::kDenied,
+          .operation = "connect",
+          .detail = "the Card has been revoked",
+          .cause = "its owner has revoked it, or a Card from which it was narrowed",
+          .remedy = "ask the owner for another Card"};
+}
+
 }  // namespace
 
 Peers::Peers(Basis& basis, Transfers& transfers)
@@ -34,6 +44,7 @@ Status Peers::listen(Deadline until) {
     secret_ = base::secretFromText(basis_.settings().secret);
   else if (!basis_.settings().insecure)
     VIADUCT_CHECK(base::fillSecret(secret_));
+  VIADUCT_CHECK(base::fillSecret(card_root_));
   if (basis_.settings().insecure && basis_.settings().secret.empty())
     log(LogLevel::kWarning, "agent {} accepts every peer that reaches its socket",
         basis_.settings().name);
@@ -45,6 +56,7 @@ Status Peers::listen(Deadline until) {
   VIADUCT_TRY(listener_,
               base::Listener::open(basis_.settings().listen, unix_name, basis_.engine().poller(),
                                    std::move(accepted), until.at()));
+  if (!listener_->isLocal()) base::warnIfGuessable(basis_.settings().secret);
   return Ok{};
 }
 
@@ -124,7 +136,7 @@ std::shared_ptr<PeerImpl> Peers::findOther(std::string_view name) const {
   return found == peers_.end() ? nullptr : *found;
 }
 
-Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card) {
+Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card, std::vector<Grant> mine) {
   if (card.name.empty())
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
   if (drains()) return drainError("connect");
@@ -132,7 +144,7 @@ Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card) {
   auto peer = heirTo(findOther(card.name), card.agent);
   if (!peer) peer = add(card.name);
   peer->forgetDrained();
-  peer->redialer().aim(card);
+  peer->redialer().aim(card, std::move(mine));
   return peer;
 }
 
@@ -152,12 +164,42 @@ Result<std::shared_ptr<PeerImpl>> Peers::connectTo(std::string_view host_port) {
 
 void Peers::accept(base::Fd socket, base::Unproven::Place place) {
   auto& session = newcomers_.emplace_back(std::make_unique<Session>(*this, nullptr));
-  if (auto opened = session->open(std::move(socket), secret_, 0); !opened) {
+  if (auto opened = session->accept(std::move(socket)); !opened) {
     base::log(base::LogLevel::kWarning, "a connection was dropped: {}", opened.error().text());
     newcomers_.pop_back();
     return;
   }
   session->unproven(std::move(place));
+}
+
+// The grants under which the dialer has proved its card. An error says why the card is no longer
+// good.
+Result<std::vector<Grant>> Peers::grantsOf(Session& session, const Hello& theirs) const {
+  VIADUCT_TRY(auto grants, decodeClaim(session.connection().claim()));
+  VIADUCT_CHECK(mayUse(grants, theirs.name, basis_.wallNow()));
+  if (revoked_.has(grants)) return revokedCard();
+  return grants;
+}
+
+std::optional<Key> Peers::secretOf(base::ByteSpan claim) const {
+  return keyOfClaim(card_root_, claim);
+}
+
+Status Peers::revoke(const CardId& id, std::optional<WallTime> until) {
+  VIADUCT_CHECK(revoked_.add(id, until, basis_.wallNow()));
+  const auto peers = peers_;  // a peer may go meanwhile
+  for (const auto& peer : peers)
+    if (hasId(peer->grants(), id)) peer->endUnderCard(revokedCard());
+  return Ok{};
+}
+
+Status Peers::revokeAll() {
+  VIADUCT_CHECK(base::fillSecret(card_root_));
+  revoked_.clear();
+  const auto peers = peers_;
+  for (const auto& peer : peers)
+    if (!peer->grants().empty()) peer->endUnderCard(revokedCard());
+  return Ok{};
 }
 
 std::unique_ptr<Session> Peers::takeNewcomer(Session& session) {
@@ -179,10 +221,12 @@ void Peers::bury(std::unique_ptr<Session> session) {
 Result<Life> Peers::admit(Session& session, const Hello& theirs) {
   const bool resumes = session.connection().resume().has_value();
   if (!resumes && drains()) return drainError("connect");
+  VIADUCT_TRY(auto grants, grantsOf(session, theirs));
   auto peer = resumes ? findAlive(theirs) : nullptr;
   if (!peer) peer = heirTo(findOther(theirs.name), theirs.agent);
   if (!peer) peer = add(theirs.name);
-  return resumes ? peer->judgeResume(session, theirs) : peer->judgeAccepted(session, theirs);
+  return resumes ? peer->judgeResume(session, theirs, grants)
+                 : peer->judgeAccepted(session, theirs, std::move(grants));
 }
 
 // The peer of a session that may move to another connection. A draining peer may have given its
@@ -336,6 +380,22 @@ Card Peers::card() const {
           .addresses = listener_ ? listener_->addresses() : std::vector<std::string>(),
           .secret = secret_,
           .pins = basis_.pins().infos()};
+}
+
+Result<Card> Peers::card(Grant grant) const {
+  if (basis_.settings().insecure && basis_.settings().secret.empty())
+    return Error{
+        .code = Code::kInvalid,
+        .operation = "export a Card",
+        .detail = "a Card with a grant limits nobody while the agent admits everybody",
+        .cause = "Settings::insecure is set, and Settings::secret is empty",
+        .remedy = fmt::format("unset {}", core::settingName("insecure", "VIADUCT_INSECURE"))};
+  VIADUCT_CHECK(prepare(grant, basis_.wallNow()));
+  Card out = card();
+  out.grants.push_back(std::move(grant));
+  out.secret = *keyOfClaim(card_root_, claimOf(out.grants));
+  std::erase_if(out.pins, [&out](PinInfo& pin) { return !limit(pin, out.grants); });
+  return out;
 }
 
 bool Peers::isThisProcess(const Hello& theirs) const { return theirs.process == base::processId(); }

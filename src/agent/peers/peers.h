@@ -18,6 +18,7 @@
 #include "agent/basis/basis.h"
 #include "agent/peers/note_backlog.h"
 #include "agent/peers/note_rings.h"
+#include "agent/peers/revoked_cards.h"
 #include "agent/peers/transfers.h"
 #include "agent/session/connection.h"
 #include "base/attempt.h"
@@ -53,13 +54,20 @@ class Peers {
   bool recheck();
   bool busy() const { return recheck_ || notes_.madeRoom(); }
 
-  Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
+  // `mine`: what the peer may reach here.
+  Result<std::shared_ptr<PeerImpl>> connect(const Card& card, std::vector<Grant> mine = {});
   Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
   // The agent as its own peer, which is ready. Fails if descriptors or memory are short.
   Result<std::shared_ptr<PeerImpl>> self();
   std::shared_ptr<PeerImpl> find(std::string_view name) const;
   const std::vector<std::shared_ptr<PeerImpl>>& all() const { return peers_; }
   Card card() const;
+  // A card with this grant, which gets an id.
+  Result<Card> card(Grant grant) const;
+  // Ends the sessions under this card and all that were narrowed from it, and refuses them.
+  Status revoke(const CardId& id, std::optional<WallTime> until);
+  // The same for all cards with a grant.
+  Status revokeAll();
 
   // Pins memory of this agent, and announces it to the peers.
   Result<PinInfo> pin(const Segment& memory, std::string label,
@@ -88,6 +96,9 @@ class Peers {
 
   // Peers and sessions call the functions below.
   Hello hello(std::uint64_t last_epoch) const;
+  const Key& secret() const { return secret_; }
+  // The secret of a card of this agent with that claim; none: it is no claim of a card.
+  std::optional<Key> secretOf(base::ByteSpan claim) const;
   bool isThisProcess(const Hello& theirs) const;
   bool precedes(const Hello& theirs) const { return basis_.id() < theirs.agent; }
   std::uint64_t newSession() { return ++last_session_; }  // a number for core::LinkSeed::session
@@ -108,6 +119,7 @@ class Peers {
 
  private:
   std::shared_ptr<PeerImpl> add(std::string name, bool own = false);
+  Result<std::vector<Grant>> grantsOf(Session& session, const Hello& theirs) const;
   std::shared_ptr<PeerImpl> findOther(std::string_view name) const;
   std::shared_ptr<PeerImpl> findAlive(const Hello& theirs) const;
   static std::shared_ptr<PeerImpl> heirTo(std::shared_ptr<PeerImpl> known, const AgentId& id);
@@ -121,6 +133,8 @@ class Peers {
   Basis& basis_;
   Transfers& transfers_;
   std::array<std::uint8_t, 32> secret_{};
+  Key card_root_{};  // the secrets of cards with a grant are derived from it
+  RevokedCards revoked_;
   std::unique_ptr<base::Listener> listener_;
   base::Budget pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerImpl>> peers_;

@@ -23,8 +23,10 @@ Redialer::~Redialer() = default;
 
 bool Redialer::isAimed() const { return !target_.is(Target::kNone) && !isWrong(); }
 
-void Redialer::aim(const Card& card) {
+void Redialer::aim(const Card& card, std::vector<Grant> mine) {
   secret_ = card.secret;
+  theirs_ = card.grants;
+  mine_ = std::move(mine);
   unix_name_ = card.unix_name;
   tried_unix_.clear();
   on_this_host_ = basis_.isThisHost(card.boot);
@@ -70,8 +72,8 @@ void Redialer::dialed(Result<base::Fd> socket, const std::string& target) {
   log(LogLevel::kDebug, "peer {}: connected to {}", peer_.name(), target);
   reach_.step(Reach::kConnected);
   attempt_ = std::make_unique<Session>(peers_, peer_.shared_from_this());
-  if (auto opened =
-          attempt_->open(*std::move(socket), secret_, peer_.epoch(), peer_.lifeToContinue());
+  if (auto opened = attempt_->dial(*std::move(socket), secret_, claimOf(theirs_), peer_.epoch(),
+                                   peer_.lifeToContinue());
       !opened)
     failed(opened.error());
 }

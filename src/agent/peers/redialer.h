@@ -30,7 +30,11 @@ class Redialer {
   ~Redialer();
 
   // Sets the addresses to dial, which hold until forget() or the next aim().
-  void aim(const Card& card);
+  // `mine`: what the peer may reach here in the sessions that this agent dials.
+  void aim(const Card& card, std::vector<Grant> mine = {});
+  const std::vector<Grant>& mine() const { return mine_; }
+  // The grants of the card; empty if it grants all.
+  const std::vector<Grant>& theirs() const { return theirs_; }
   void forget();
 
   bool isAimed() const;  // there are addresses, not known to be wrong
@@ -65,6 +69,7 @@ class Redialer {
   base::Machine<Target> target_;
   base::Machine<Reach> reach_;
   Key secret_ = {};
+  std::vector<Grant> theirs_, mine_;
   std::string unix_name_, tried_unix_;
   bool on_this_host_ = false;
   std::vector<std::string> addresses_;

@@ -13,17 +13,28 @@ constexpr std::size_t kMaxUnsent = std::size_t{16} << 20U;
 
 }  // namespace
 
-Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret,
+Status Session::dial(base::Fd socket, const Key& secret, base::Bytes claim,
                      std::uint64_t last_epoch, std::optional<Life> resume) {
+  return open(std::move(socket), {.secret = secret,
+                                  .claim = std::move(claim),
+                                  .mine = [this, last_epoch] { return peers_.hello(last_epoch); },
+                                  .resume = resume});
+}
+
+Status Session::accept(base::Fd socket) {
+  return open(std::move(socket),
+              {.secret = peers_.secret(),
+               .secret_of_claim = [this](base::ByteSpan claim) { return peers_.secretOf(claim); },
+               .mine = [this] { return peers_.hello(0); }});
+}
+
+Status Session::open(base::Fd socket, ConnectionConfig config) {
+  config.handshake_until = peers_.basis().now() + kHandshakeLimit;
+  config.max_unsent = kMaxUnsent;
   VIADUCT_TRY(connection_,
               Connection::open(std::move(socket),
                                dialed_ ? Connection::Role::kDialer : Connection::Role::kListener,
-                               {.secret = secret,
-                                .mine = [this, last_epoch] { return peers_.hello(last_epoch); },
-                                .resume = resume,
-                                .handshake_until = peers_.basis().now() + kHandshakeLimit,
-                                .max_unsent = kMaxUnsent},
-                               peers_.basis().engine().poller(), *this));
+                               std::move(config), peers_.basis().engine().poller(), *this));
   return Ok{};
 }
 

@@ -29,8 +29,12 @@ Status Connection::start() {
     VIADUCT_TRY(hello_, ourHello());
   }
   VIADUCT_TRY(socket_facts_, socketFactsOf(socket_.get(), role_ == Role::kDialer));
-  VIADUCT_TRY(proof_, base::Handshake::begin(role_ == Role::kDialer, config_.secret, kWireVersion,
-                                             socket_facts_.binding));
+  VIADUCT_TRY(proof_,
+              role_ == Role::kDialer
+                  ? base::Handshake::dial(config_.secret, kWireVersion, socket_facts_.binding,
+                                          config_.claim)
+                  : base::Handshake::listen(config_.secret, kWireVersion, socket_facts_.binding,
+                                            config_.secret_of_claim));
   if (role_ == Role::kDialer) VIADUCT_CHECK(write(FrameType::kOpen, proof_->open(), {}, {}));
   watched_ = EPOLLIN | EPOLLRDHUP;
   VIADUCT_TRY(watch_, poller_.watch(socket_.get(), watched_,

@@ -57,7 +57,10 @@ class ConnectionUser {
 };
 
 struct ConnectionConfig {
-  Key secret = {};
+  Key secret = {};         // of the empty claim
+  base::Bytes claim = {};  // dialer: names the secret, if it is not the other agent's own
+  // Listener: the secret of a claim that is not empty.
+  base::Handshake::SecretOfClaim secret_of_claim = {};
   std::function<Hello()> mine = {};  // called once; at the listener after the dialer's proof
   std::optional<Life> resume = {};   // dialer: the life to resume
   Clock::time_point handshake_until = {};
@@ -110,6 +113,8 @@ class Connection {
   int peerPid() const { return socket_facts_.peer_pid; }
   // The other end, as "127.0.0.1:4242", "unix:@viaduct-..." or "unix:pid 4242".
   const std::string& remoteText() const { return socket_facts_.remote; }
+  // The dialer's claim. Valid from judge() on.
+  const base::Bytes& claim() const { return claim_; }
   // A secret that only the two ends of this connection know. Valid from judge() on.
   Key deriveKey(std::string_view purpose) const { return base::deriveKey(common_, purpose); }
   // The other end's message about the life that is resumed. Listener: valid from judge() on, and
@@ -195,6 +200,7 @@ class Connection {
   ConnectionPhase phase_ = ConnectionPhase::kProving;
   std::optional<base::Handshake> proof_;  // until this end has the session's keys
   Key common_ = {};                       // the base of deriveKey()
+  base::Bytes claim_;                     // see claim()
   base::Bytes hello_;                     // dialer: its own encoded hello
   std::uint64_t last_epoch_ = 0;          // the last epoch that our hello named
   FrameReader reader_{kSessionFrames, kMaxUnprovenPayload};

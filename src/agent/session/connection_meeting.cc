@@ -58,6 +58,7 @@ bool Connection::prove(const Frame& frame) {
 void Connection::useKeys() {
   const base::Handshake proof = *std::exchange(proof_, std::nullopt);
   common_ = proof.common();
+  claim_ = proof.claim();
   phase_ = ConnectionPhase::kMeeting;
   reader_.decoder().setLimit(kMaxHelloPayload);
   if (socket_facts_.is_unix) {

@@ -20,7 +20,8 @@ inline constexpr base::Handshake::Version kWireVersion{.major = 1, .minor = 0};
 inline constexpr std::size_t kMaxFramePayload = kMaxNoteBytes + (std::size_t{64} << 10U);
 // Smaller limits during the hellos, and before an end has proved that it knows the secret.
 inline constexpr std::size_t kMaxHelloPayload = std::size_t{64} << 10U;
-inline constexpr std::size_t kMaxUnprovenPayload = 64;
+inline constexpr std::size_t kMaxUnprovenPayload =
+    sizeof(Key) + sizeof(std::uint32_t) + base::kMaxClaimBytes;
 
 enum class FrameType : std::uint8_t {
   kHeartbeat = 1,
@@ -45,6 +46,7 @@ enum class FrameType : std::uint8_t {
   kOpen = 0x40,
   kChallenge,
   kProof,
+  kConfirm,
   kDeny,
   kHello,
   kAccept,

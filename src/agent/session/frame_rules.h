@@ -47,7 +47,7 @@ inline constexpr std::size_t kNumber = sizeof(std::uint64_t);
 inline constexpr std::size_t kKey = sizeof(Key);
 inline constexpr std::size_t kMark = kNumber + sizeof(std::uint32_t);
 inline constexpr std::size_t kDrainLeft = sizeof(std::uint32_t) + 2 * kNumber;
-inline constexpr std::size_t kBye = kCount + kMaxByeBytes;
+inline constexpr std::size_t kBye = kCount + kMaxByeBytes + 1;
 inline constexpr std::size_t kMarksEnd = kNumber + 1 + 4 * (kCount + kMaxMarksEndBytes);
 inline constexpr std::size_t kRefusal = 1 + 4 * (kCount + kMaxReasonBytes);
 inline constexpr std::size_t kResume = 2 * kNumber + kKey;
@@ -72,9 +72,10 @@ inline constexpr auto kFrameRules = std::to_array<FrameRule>({
     {FrameType::kMarksEnd, "end of marks", FrameStage::kSynced, wire::kMarksEnd, 0, 0, 0, 5},
     {FrameType::kDraining, "draining", FrameStage::kSession, sizeof(std::uint32_t), 0, 0, 0, 50},
     {FrameType::kDrainLeft, "drain left", FrameStage::kSession, wire::kDrainLeft, 0, 0, 0, 5},
-    {FrameType::kOpen, "open", FrameStage::kProof, wire::kKey, 0, 0, 1, 10},
-    {FrameType::kChallenge, "challenge", FrameStage::kProof, 2 * wire::kKey, 0, 0, 1, 10},
-    {FrameType::kProof, "proof", FrameStage::kProof, wire::kKey, 0, 0, 1, 10},
+    {FrameType::kOpen, "open", FrameStage::kProof, kMaxUnprovenPayload, 0, 0, 1, 50},
+    {FrameType::kChallenge, "challenge", FrameStage::kProof, wire::kKey, 0, 0, 1, 100},
+    {FrameType::kProof, "proof", FrameStage::kProof, wire::kKey, 0, 0, 1, 100},
+    {FrameType::kConfirm, "confirm", FrameStage::kProof, wire::kKey, 0, 0, 1, 10},
     {FrameType::kDeny, "deny", FrameStage::kProof, 1, 0, 0, 1},
     {FrameType::kHello, "hello", FrameStage::kHello, kMaxHelloPayload, 0, kMaxAddresses, 1, 100},
     {FrameType::kAccept, "accept", FrameStage::kVerdict, wire::kResume, 0, 0, 1, 100},

@@ -240,9 +240,16 @@ class ByHandTest : public ::testing::Test {
   std::optional<ByHand> hand_;
 };
 
+// An open with some public key and this claim.
+base::Bytes openWith(std::string_view claim = {}) {
+  Key key{};
+  key.fill('n');
+  return base::encode(key, base::Bytes(bytesOf(claim).begin(), bytesOf(claim).end()));
+}
+
 TEST_F(ByHandTest, ADialerWithoutTheProofIsDenied) {
   const auto listener = open(Connection::Role::kListener);
-  hand_->send(FrameType::kOpen, bytesOf(std::string(32, 'n')));
+  hand_->send(FrameType::kOpen, openWith());
   ASSERT_EQ(typeOf(hand_->receive()), FrameType::kChallenge);
   hand_->send(FrameType::kProof, bytesOf(std::string(32, 'p')));
   const Frame answer = hand_->receive();
@@ -251,23 +258,37 @@ TEST_F(ByHandTest, ADialerWithoutTheProofIsDenied) {
   EXPECT_EQ(user_.code(), Code::kDenied);
 }
 
-TEST_F(ByHandTest, AListenerWithoutTheProofLearnsNothing) {
-  const auto dialer = open(Connection::Role::kDialer);
-  ASSERT_EQ(typeOf(hand_->receive()), FrameType::kOpen);
-  hand_->send(FrameType::kChallenge, bytesOf(std::string(64, 'c')));
-  EXPECT_EQ(typeOf(hand_->receive()), FrameType::kDeny);  // instead of the dialer's own proof
+TEST_F(ByHandTest, AnUnknownClaimIsDeniedLikeAWrongProof) {
+  ConnectionConfig config = configOf("us");
+  config.secret_of_claim = [](ByteSpan) -> std::optional<Key> { return std::nullopt; };
+  const auto listener = open(Connection::Role::kListener, config);
+  hand_->send(FrameType::kOpen, openWith("nobody's"));
+  ASSERT_EQ(typeOf(hand_->receive()), FrameType::kChallenge);
+  hand_->send(FrameType::kProof, bytesOf(std::string(32, 'p')));
+  EXPECT_EQ(typeOf(hand_->receive()), FrameType::kDeny);
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kDenied);
 }
 
-// The listener's own proof is sent back to it.
+TEST_F(ByHandTest, AListenerWithoutTheProofIsDenied) {
+  const auto dialer = open(Connection::Role::kDialer);
+  ASSERT_EQ(typeOf(hand_->receive()), FrameType::kOpen);
+  hand_->send(FrameType::kChallenge, bytesOf(std::string(32, 'c')));
+  ASSERT_EQ(typeOf(hand_->receive()), FrameType::kProof);
+  hand_->send(FrameType::kConfirm, bytesOf(std::string(32, 'p')));
+  EXPECT_EQ(typeOf(hand_->receive()), FrameType::kDeny);
+  EXPECT_TRUE(closed());
+  EXPECT_EQ(user_.code(), Code::kDenied);
+}
+
+// The dialer's own proof is sent back to it.
 TEST_F(ByHandTest, AReflectedProofIsDenied) {
-  const auto listener = open(Connection::Role::kListener);
-  hand_->send(FrameType::kOpen, bytesOf(std::string(32, 'n')));
-  const Frame challenge = hand_->receive();
-  ASSERT_EQ(typeOf(challenge), FrameType::kChallenge);
-  hand_->send(FrameType::kProof,
-              base::Bytes(challenge.payload.begin() + 32, challenge.payload.end()));
+  const auto dialer = open(Connection::Role::kDialer);
+  ASSERT_EQ(typeOf(hand_->receive()), FrameType::kOpen);
+  hand_->send(FrameType::kChallenge, bytesOf(std::string(32, 'c')));
+  const Frame proof = hand_->receive();
+  ASSERT_EQ(typeOf(proof), FrameType::kProof);
+  hand_->send(FrameType::kConfirm, base::Bytes(proof.payload.begin(), proof.payload.end()));
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kDenied);
 }
@@ -287,7 +308,7 @@ TEST_F(ByHandTest, AnotherVersionIsNamedAtBothEnds) {
 
 TEST_F(ByHandTest, OtherFramesAreRefusedBeforeTheProof) {
   for (const auto type : {FrameType::kNote, FrameType::kHello, FrameType::kProof,
-                          FrameType::kChallenge, FrameType::kAccept}) {
+                          FrameType::kChallenge, FrameType::kConfirm, FrameType::kAccept}) {
     user_ = {};
     const auto listener = open(Connection::Role::kListener);
     hand_->send(type, bytesOf(std::string(32, 'x')));
@@ -298,9 +319,9 @@ TEST_F(ByHandTest, OtherFramesAreRefusedBeforeTheProof) {
   }
   user_ = {};
   const auto listener = open(Connection::Role::kListener);
-  hand_->send(FrameType::kOpen, bytesOf(std::string(33, 'x')));
+  hand_->send(FrameType::kOpen, openWith(std::string(base::kMaxClaimBytes + 1, 'x')));
   EXPECT_TRUE(closed());
-  EXPECT_NE(user_.error->detail.find("the limit of 32"), std::string::npos);
+  EXPECT_NE(user_.error->detail.find("the limit of 1060"), std::string::npos);
 }
 
 TEST_F(ByHandTest, ASlowDialerIsDroppedAtTheDeadline) {

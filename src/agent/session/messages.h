@@ -24,7 +24,7 @@ inline constexpr std::size_t kMaxLabelBytes = 1024;  // of a pin
 // As in messages and Cards.
 auto fields(base::Is<PinInfo> auto& p) {
   return base::list(p.slot, base::atMost(MemoryKind::kObject, p.kind),
-                    base::atMost(MemoryAccess::kReadOnly, p.access), p.device, p.address, p.bytes,
+                    base::atMost(MemoryAccess::kWriteOnly, p.access), p.device, p.address, p.bytes,
                     base::atMost(kMaxLabelBytes, p.label), base::noOverflow(p.address, p.bytes));
 }
 
@@ -148,8 +148,12 @@ auto fields(base::Is<DrainLeftMessage> auto& m) {
 struct ByeMessage {
   static constexpr std::string_view kName = "bye";
   std::string why = {};
+  // kDenied: the peer has no right to a session any more, and `why` says why not.
+  Code code = Code::kPeerLost;
 };
-auto fields(base::Is<ByeMessage> auto& m) { return base::list(base::cutTo(kMaxByeBytes, m.why)); }
+auto fields(base::Is<ByeMessage> auto& m) {
+  return base::list(base::cutTo(kMaxByeBytes, m.why), base::atMost(kLastCode, m.code));
+}
 
 // Moves a session to the connection that carries this message. Each end sends one: the session's
 // life, the number of frames that it has received, and the proof that it is an end of that session.

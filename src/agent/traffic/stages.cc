@@ -103,6 +103,10 @@ class Host final : public move::StagingHost {
     const bool live = basis_.pins().generation(slot) != 0;
     return live && basis_.pins()[slot].isShared() ? &basis_.pins()[slot].info : nullptr;
   }
+  core::PinRight peersRight(std::uint32_t slot) const override {
+    const bool live = basis_.pins().generation(slot) != 0;
+    return live ? peer_.rights().to(slot, basis_.pins()[slot].audience) : core::PinRight{};
+  }
   std::uint64_t ownGeneration(std::uint32_t slot) const override {
     return basis_.pins().generation(slot);
   }

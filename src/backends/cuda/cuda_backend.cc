@@ -187,10 +187,13 @@ Status CudaBackend::unpin(std::uint32_t slot) {
   });
 }
 
-const PinnedMemory* CudaBackend::pinned(std::uint64_t number, std::uint64_t session) const {
+// A mapping cannot be taken back, so a limited peer maps only pins for its session alone.
+const PinnedMemory* CudaBackend::pinned(std::uint64_t number, const core::PinRights& rights) const {
   const auto slot = slots_.find(number);
   const PinnedMemory* const found = slot == slots_.end() ? nullptr : copier_->find(slot->second);
-  return found != nullptr && found->audience.has(session) ? found : nullptr;
+  const bool lends = found != nullptr && found->audience.has(rights.session()) &&
+                     !(rights.isLimited() && found->audience.isEverybody());
+  return lends ? found : nullptr;
 }
 
 void CudaBackend::adopt(std::shared_ptr<Lender> lender) {

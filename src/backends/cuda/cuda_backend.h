@@ -37,7 +37,7 @@ class CudaBackend final : public core::Backend {
   const std::shared_ptr<Copier>& copier() const { return copier_; }
   const std::shared_ptr<OpenGpus>& gpus() const { return gpus_; }
   // Null: this agent has no such pin.
-  const PinnedMemory* pinned(std::uint64_t number, std::uint64_t session) const;
+  const PinnedMemory* pinned(std::uint64_t number, const core::PinRights& rights) const;
   void enlist(CudaLink* link) { links_.push_back(link); }
   void dismiss(CudaLink* link) { std::erase(links_, link); }
   void adopt(std::shared_ptr<Lender> lender);

@@ -52,7 +52,7 @@ Status CudaLink::handle(std::span<const std::byte> message, std::vector<core::Fd
     return Error{.code = Code::kProtocol, .operation = "cuda link", .detail = "unexpected message"};
   if (offer != nullptr) return borrower_->receive(*offer, std::move(fds));
   if (const auto* wanted = std::get_if<MemoryWanted>(&decoded))
-    lender_->lend(wanted->pin, backend_.pinned(wanted->pin, seed_.session));
+    lender_->lend(wanted->pin, backend_.pinned(wanted->pin, *seed_.rights));
   else if (const auto* refused = std::get_if<MemoryRefused>(&decoded))
     borrower_->receive(*refused);
   else if (const auto* recalled = std::get_if<MemoryRecalled>(&decoded))

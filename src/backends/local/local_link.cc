@@ -49,9 +49,15 @@ void LocalLink::open() {
                          : "the peer is not known to be on this host");
     return;
   }
+  // The peer waits for a hello. An empty one makes its link unusable as well.
+  if (seed_.rights->isLimited()) {
+    static_cast<void>(host_.send(encode(LocalHello{})));
+    return fail(
+        "the peer's Card grants a part of the memory here, and mapped memory cannot be "
+        "taken back from it");
+  }
   if (const Status said = sayHello(); !said) {
-    // The peer waits for a hello. A hello without files makes its link unusable as well.
-    static_cast<void>(host_.send(encode(hello_)));
+    static_cast<void>(host_.send(encode(LocalHello{})));
     return fail(said.error().text(), said.error().code);
   }
   for (const auto& [id, file] : backend_.files()) offerFile(id, file);
@@ -105,6 +111,12 @@ void LocalLink::receive(std::span<const std::byte> message, std::vector<core::Fd
 
 Status LocalLink::heard(const LocalHello& hello, Fds fds) {
   if (peer_.attached()) return protocol("a second hello");
+  if (hello == LocalHello{})
+    return Error{.code = Code::kUnsupported,
+                 .operation = "local link",
+                 .detail =
+                     "the peer shares no memory here: it grants this agent a part of its "
+                     "pins, or it lacks descriptors"};
   if (seed_.same_process) {
     door_ = findDoor(hello.door);
     if (!door_) return protocol("a hello from no link of this process");

@@ -38,7 +38,7 @@ class LocalLink final : public core::Link {
  private:
   bool shares(const LocalBackend::File& file) const {
     return !closed_ && !seed_.same_process && own_ != nullptr &&
-           file.identity.audience.has(seed_.session);
+           file.identity.audience.has(seed_.rights->session());
   }
   struct KnownPin {
     PinInfo info;

@@ -377,6 +377,7 @@ Result<Fabric> choose(const Settings& settings) {
                      .rdma = rdma,
                      .tcp = !rdma && !same_host,
                      .side_by_side = true,  // FI_THREAD_DOMAIN, and each rail has a domain
+                     .checks_rights = true,
                      .preference = rdma ? 20 : 34,
                      .pack_below = rdma || same_host ? 0U : kPackBelow},
              .kind = provider};

@@ -15,8 +15,10 @@ Result<std::uint64_t> drawnKey(std::size_t key_bytes) {
 
 int registerWith(fid_domain& domain, const MemoryRange& range, std::uint64_t key,
                  Fid<fid_mr>& region) {
-  std::uint64_t access = FI_WRITE | FI_REMOTE_READ;  // for our own WRITEs and the peer's READs
-  if (range.access == MemoryAccess::kReadWrite) access |= FI_READ | FI_REMOTE_WRITE;
+  std::uint64_t access = FI_WRITE;  // for our own WRITEs
+  if (range.writable) access |= FI_READ;
+  if (range.remote_read) access |= FI_REMOTE_READ;
+  if (range.remote_write) access |= FI_REMOTE_WRITE;
   const auto number = static_cast<std::uintptr_t>(range.address);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): MemoryRange has the address as a number
   const auto* const start = reinterpret_cast<const void*>(number);

@@ -29,11 +29,11 @@ bool isSmall(std::span<const iovec> pieces) {
 }  // namespace
 
 DataSocket::DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote,
-                       std::uint64_t session, base::Fd fd)
+                       const core::PinRights& rights, base::Fd fd)
     : shared_(shared),
       channel_(channel),
       initiator_(shared.pins, remote),
-      responder_(shared.pins, shared.buffers[channel.rail()], session),
+      responder_(shared.pins, shared.buffers[channel.rail()], rights),
       outbound_(initiator_, responder_, shared.buffers[channel.rail()]),
       inbound_(initiator_, responder_, shared.buffers[channel.rail()]),
       fd_(std::move(fd)),

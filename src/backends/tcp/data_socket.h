@@ -30,7 +30,7 @@ struct TcpShared {
 class DataSocket {
  public:
   DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote,
-             std::uint64_t session, base::Fd fd);
+             const core::PinRights& rights, base::Fd fd);
   ~DataSocket();
   DataSocket(const DataSocket&) = delete;
   DataSocket& operator=(const DataSocket&) = delete;

@@ -14,9 +14,10 @@ namespace viaduct::tcp {
 
 class Half : private move::Carrier {
  public:
-  explicit Half(std::uint64_t session = 0)
-      : initiator_(pins, remote),
-        responder_(pins, buffers_, session),
+  explicit Half(core::PinRights theirs = core::PinRights())
+      : rights(std::move(theirs)),
+        initiator_(pins, remote),
+        responder_(pins, buffers_, rights),
         outbound_(initiator_, responder_, buffers_),
         inbound_(initiator_, responder_, buffers_) {
     if (auto copy = base::CheckedCopy::open()) buffers_.copy = *std::move(copy);
@@ -83,6 +84,7 @@ class Half : private move::Carrier {
 
   TargetPins pins;
   RemotePins remote;
+  core::PinRights rights;  // the other end's
 
  private:
   void stop(move::Job& job) override { initiator_.stop(job); }

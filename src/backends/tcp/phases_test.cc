@@ -197,7 +197,7 @@ TEST(TcpAudience, OnlyThePeerOfItsSessionReachesAPin) {
   for (const std::uint64_t session : {5U, 6U})
     for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
       Pages here(kind == OpKind::kWrite ? 1 : 0), there(2);
-      Half a, b(session);
+      Half a, b{core::PinRights(session)};
       const auto generation = b.pins.add(0, there.address(), Pages::kBytes,
                                          MemoryAccess::kReadWrite, core::Audience::only(5));
       a.pins.add(0, here.address(), Pages::kBytes);
@@ -210,6 +210,32 @@ TEST(TcpAudience, OnlyThePeerOfItsSessionReachesAPin) {
       }
       EXPECT_EQ(job.why.has_value(), session != 5);
       EXPECT_EQ(testing::same(here.bytes().first(4096), there.bytes().first(4096)), session == 5);
+    }
+}
+
+// The peer of a limited session names each pin, in each direction. The rights are those of the slot
+// at the time of the access.
+TEST(TcpRights, ALimitedPeerReachesWhatItsCardGrants) {
+  for (const core::PinRight right :
+       {core::PinRight{}, {.read = true}, {.write = true}, {.read = true, .write = true}})
+    for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+      Pages here(kind == OpKind::kWrite ? 1 : 0), there(2);
+      Half a, b{core::PinRights(5, /*limited=*/true)};
+      a.pins.add(0, here.address(), Pages::kBytes);
+      a.remote.add(0, b.pins.add(0, there.address(), Pages::kBytes));
+      b.rights.grant(0, right);
+      const bool granted = kind == OpKind::kWrite ? right.write : right.read;
+      const core::Op op{.local = here.address(), .remote = there.address(), .bytes = 4096};
+      for (const bool withdrawn : {false, true}) {
+        if (withdrawn) b.rights.withdraw(0);
+        const move::Job& job = a.post(kind, {&op, 1});
+        while (!job.ended) {
+          EXPECT_EQ(b.give(a.take(SIZE_MAX)), "");
+          EXPECT_EQ(a.give(b.take(SIZE_MAX)), "");
+        }
+        EXPECT_EQ(job.why.has_value(), withdrawn || !granted);
+      }
+      EXPECT_EQ(testing::same(here.bytes().first(4096), there.bytes().first(4096)), granted);
     }
 }
 

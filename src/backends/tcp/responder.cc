@@ -49,7 +49,7 @@ void Responder::control(FrameWriter& writer) {
 
 bool Responder::reachable(const ReadAnswer& answer) const {
   for (std::uint32_t i = 0; i < answer.entries; ++i)
-    if (pins_.readable(answer.request->entries[i], session_) == nullptr) return false;
+    if (pins_.readable(answer.request->entries[i], rights_) == nullptr) return false;
   return true;
 }
 
@@ -64,7 +64,7 @@ bool Responder::compose(FrameWriter& writer) {
   writer.begin();
   for (std::uint32_t i = 0; served && i < answer.entries; ++i) {
     const FrameEntry& entry = answer.request->entries[i];
-    writer.payload(pins_.readable(entry, session_), entry.bytes, entry.slot);
+    writer.payload(pins_.readable(entry, rights_), entry.bytes, entry.slot);
   }
   writer.trailer(status);
   writer.end(

@@ -15,12 +15,12 @@ namespace viaduct::tcp {
 
 class Responder {
  public:
-  // `session`: of the peer, as core::LinkSeed::session.
-  Responder(TargetPins& pins, Buffers& buffers, std::uint64_t session)
-      : pins_(pins), buffers_(buffers), session_(session) {}
+  // `rights`: of the peer, as core::LinkSeed::rights.
+  Responder(TargetPins& pins, Buffers& buffers, const core::PinRights& rights)
+      : pins_(pins), buffers_(buffers), rights_(rights) {}
 
   // The place that an entry of the peer's write names; null: the peer may not write there.
-  std::byte* writable(const FrameEntry& entry) const { return pins_.writable(entry, session_); }
+  std::byte* writable(const FrameEntry& entry) const { return pins_.writable(entry, rights_); }
 
   // Receiving. The functions return the peer's mistake, or an empty text.
   std::string_view writeBegins(std::uint64_t sequence) const;
@@ -50,7 +50,7 @@ class Responder {
 
   TargetPins& pins_;
   Buffers& buffers_;
-  const std::uint64_t session_;
+  const core::PinRights& rights_;
   std::uint64_t finished_ = 0;  // number of finished WRITE frames, including refused ones
   std::uint64_t acked_ = 0;     // number in the last ACK
   RingQueue<std::uint64_t> refused_;

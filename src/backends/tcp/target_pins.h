@@ -28,22 +28,29 @@ class TargetPins : public move::BackendPins<TargetPin> {
   }
   bool live(std::uint32_t slot) const { return find(slot) != nullptr; }
 
-  // The pointer to the bytes that the peer of a session wants to read, or null.
-  std::byte* readable(const FrameEntry& entry, std::uint64_t session) const {
-    const TargetPin* const pin = find(entry.slot);
-    const bool same =
-        pin != nullptr && pin->generation == entry.generation && pin->audience.has(session);
-    return same ? local(entry.slot, entry.address, entry.bytes) : nullptr;
+  // The pointer to the bytes that a peer with these rights wants to read, or null.
+  std::byte* readable(const FrameEntry& entry, const core::PinRights& rights) const {
+    const TargetPin* const pin = named(entry);
+    if (pin == nullptr || !rights.to(entry.slot, pin->audience).read) return nullptr;
+    return local(entry.slot, entry.address, entry.bytes);
   }
   // The pointer to the bytes that it wants to write, or null.
-  std::byte* writable(const FrameEntry& entry, std::uint64_t session) const {
-    std::byte* const place = readable(entry, session);
-    return place != nullptr && !find(entry.slot)->read_only ? place : nullptr;
+  std::byte* writable(const FrameEntry& entry, const core::PinRights& rights) const {
+    const TargetPin* const pin = named(entry);
+    if (pin == nullptr || pin->read_only || !rights.to(entry.slot, pin->audience).write)
+      return nullptr;
+    return local(entry.slot, entry.address, entry.bytes);
   }
   // Records that the kernel could not access this pin. True at the first time for this pin.
   bool faulted(std::uint32_t slot) {
     TargetPin* const pin = find(slot);
     return pin != nullptr && !std::atomic_ref(pin->faulted).exchange(true);
+  }
+
+ private:
+  const TargetPin* named(const FrameEntry& entry) const {
+    const TargetPin* const pin = find(entry.slot);
+    return pin != nullptr && pin->generation == entry.generation ? pin : nullptr;
   }
 };
 

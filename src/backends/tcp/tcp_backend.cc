@@ -84,6 +84,7 @@ const core::Capabilities& TcpBackend::can() const {
                                         .memory = {MemoryKind::kHost},
                                         .tcp = true,
                                         .side_by_side = true,
+                                        .checks_rights = true,
                                         .preference = 30};
   return facts;
 }

@@ -9,10 +9,10 @@ namespace viaduct::tcp {
 TcpChannel::TcpChannel(TcpLink& link, const Position& place, const move::ChannelLife& life)
     : Channel(link, place, life), link_(link) {}
 
-Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, std::uint64_t session,
+Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, const core::PinRights& rights,
                          base::Fd fd) {
   dial_.reset();
-  auto socket = std::make_unique<DataSocket>(shared, *this, remote, session, std::move(fd));
+  auto socket = std::make_unique<DataSocket>(shared, *this, remote, rights, std::move(fd));
   VIADUCT_CHECK(socket->open());
   socket_ = std::move(socket);
   life().on(move::ChannelEvent::kProve);

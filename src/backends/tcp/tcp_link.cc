@@ -105,7 +105,7 @@ Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::
 
 void TcpLink::adopt(TcpChannel& channel, base::Fd fd) {
   tune(fd.get(), backend_.shared().detect, seed().same_host || isLocal(fd.get()));
-  if (auto adopted = channel.adopt(backend_.shared(), remote_, seed().session, std::move(fd));
+  if (auto adopted = channel.adopt(backend_.shared(), remote_, *seed().rights, std::move(fd));
       !adopted)
     return strike(channel, std::move(adopted).error());
   opened(channel);

@@ -198,6 +198,7 @@ Result<Fabric> choose(const Settings& settings) {
                      .rdma = choice.rdma_only,
                      .tcp = !choice.rdma_only,
                      .side_by_side = true,  // each rail has a context
+                     .checks_rights = true,
                      .preference = choice.rdma_only ? 21 : 35},
              .kind = kindOf(choice)};
   VIADUCT_CHECK(openRails(*ucx, settings, choice, std::move(all), out));

@@ -158,9 +158,10 @@ Result<std::unique_ptr<move::Registration>> Context::add(const move::MemoryRange
   // NOLINTNEXTLINE(performance-no-int-to-ptr): MemoryRange has the address as a number
   params.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(range.address));
   params.length = range.bytes;
-  params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
-  if (range.access == MemoryAccess::kReadWrite)
-    params.prot |= UCP_MEM_MAP_PROT_LOCAL_WRITE | UCP_MEM_MAP_PROT_REMOTE_WRITE;
+  params.prot = UCP_MEM_MAP_PROT_LOCAL_READ;
+  if (range.writable) params.prot |= UCP_MEM_MAP_PROT_LOCAL_WRITE;
+  if (range.remote_read) params.prot |= UCP_MEM_MAP_PROT_REMOTE_READ;
+  if (range.remote_write) params.prot |= UCP_MEM_MAP_PROT_REMOTE_WRITE;
   ucp_mem_h memory = nullptr;
   if (const auto status = ucx_.ucp_mem_map(handle_, &params, &memory); status != UCS_OK)
     return ucxError(Code::kDevice, "ucp_mem_map", status);

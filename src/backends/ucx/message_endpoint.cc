@@ -271,8 +271,7 @@ void MessageEndpoint::takeWrite(const Message& message, std::span<const std::byt
   std::array<iovec, Message::kMostExtents> into;
   std::size_t parts = 0;
   for (const Extent& one : message.list()) {
-    std::byte* const place =
-        reachable_.find(message.key, one.address, one.bytes, MemoryAccess::kReadWrite);
+    std::byte* const place = reachable_.find(message.key, one.address, one.bytes, OpKind::kWrite);
     if (place == nullptr)
       return foreign(Code::kDenied, "the peer writes outside of writable registered memory");
     into[parts++] = {place, one.bytes};
@@ -296,8 +295,7 @@ void MessageEndpoint::takeRead(const Message& message) {
   PendingMessage& answer = blank(Message::Kind::kData);
   answer.message.flush = message.flush;
   for (const Extent& one : message.list()) {
-    std::byte* const from =
-        reachable_.find(message.key, one.address, one.bytes, MemoryAccess::kReadOnly);
+    std::byte* const from = reachable_.find(message.key, one.address, one.bytes, OpKind::kRead);
     if (from == nullptr) {
       letGo(answer);
       return foreign(Code::kDenied, "the peer reads unregistered memory");

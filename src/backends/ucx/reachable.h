@@ -3,6 +3,7 @@
 #pragma once
 
 #include <viaduct/result.h>
+#include <viaduct/transfer.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +27,12 @@ class Reachable {
   // The pointer to these bytes. Null: the key is unknown, or does not allow this access to all of
   // them.
   std::byte* find(std::uint64_t key, std::uint64_t address, std::uint64_t bytes,
-                  MemoryAccess wanted) const {
+                  OpKind wanted) const {
     const auto found = memory_.find(key);
     if (found == memory_.end()) return nullptr;
-    const auto& [start, room, allowed] = found->second;
-    if (!move::inside(start, room, address, bytes)) return nullptr;
-    if (wanted == MemoryAccess::kReadWrite && allowed != wanted) return nullptr;
+    const move::MemoryRange& memory = found->second;
+    if (!move::inside(memory.address, memory.bytes, address, bytes)) return nullptr;
+    if (!(wanted == OpKind::kWrite ? memory.remote_write : memory.remote_read)) return nullptr;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): only here a peer's address becomes a pointer
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
   }

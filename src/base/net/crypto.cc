@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/random.h"
@@ -75,6 +76,23 @@ Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context) {
   constexpr std::byte kEnd{0};
   return Hmac(from).of({std::as_bytes(std::span(purpose)), {&kEnd, 1}, context});
 }
+
+Key hkdfExtract(ByteSpan salt, ByteSpan secret) { return Hmac(salt).of({secret}); }
+
+void hkdfExpand(const Key& from, ByteSpan info, std::span<std::uint8_t> out) {
+  const Hmac mac(from);
+  Sha256Digest block{};
+  for (std::uint8_t round = 1; !out.empty(); ++round) {
+    const ByteSpan before = round == 1 ? ByteSpan{} : std::as_bytes(std::span(block));
+    block = mac.of({before, info, std::as_bytes(std::span(&round, 1))});
+    const std::size_t part = std::min(out.size(), block.size());
+    std::memcpy(out.data(), block.data(), part);
+    out = out.subspan(part);
+  }
+  wipe(block);
+}
+
+void wipe(std::span<std::uint8_t> secret) { OPENSSL_cleanse(secret.data(), secret.size()); }
 
 Cipher::Cipher(const Key& key)
     : sealing_(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free),

@@ -49,6 +49,14 @@ std::string hexText(const Sha256Digest& digest);  // in lower case
 // Derives the key for one purpose. It reveals nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});
 
+// HKDF with SHA-256 (RFC 5869). Extract: a key from `salt` and secret input. Expand: `out.size()`
+// bytes, at most 8,160, for the use that `info` names.
+Key hkdfExtract(ByteSpan salt, ByteSpan secret);
+void hkdfExpand(const Key& from, ByteSpan info, std::span<std::uint8_t> out);
+
+// Overwrites a secret that is no longer needed.
+void wipe(std::span<std::uint8_t> secret);
+
 // AES-256-GCM. Each text has a fresh random nonce, so that without the key it cannot be read or
 // changed. Threads: one at a time.
 inline constexpr std::size_t kSealBytes = 28;  // bytes that sealing adds to a text

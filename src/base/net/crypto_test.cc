@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/net/checksum.h"
+#include "base/net/hex_testing.h"
 
 namespace viaduct::base {
 namespace {
@@ -35,6 +37,37 @@ TEST(Hmac, HashesALongKey) {
                         .of({bytes("Test Using Larger Than Block-Size Key - Hash Key "
                                    "First")})),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+// RFC 5869, test cases 1, 2 and 3: short, long, and empty inputs.
+TEST(Hkdf, GivesThePublishedKeys) {
+  const auto numbers = [](int from, int to) {
+    Bytes out;
+    for (int i = from; i < to; ++i) out.push_back(static_cast<std::byte>(i));
+    return out;
+  };
+  const Bytes eleven(22, std::byte{0x0b});
+  const auto expand = [](const Key& key, ByteSpan info, std::size_t bytes) {
+    std::vector<std::uint8_t> out(bytes);
+    hkdfExpand(key, info, out);
+    return Bytes(std::as_bytes(std::span(out)).begin(), std::as_bytes(std::span(out)).end());
+  };
+  const Key one = hkdfExtract(numbers(0, 13), eleven);
+  EXPECT_EQ(hexText(one), "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5");
+  EXPECT_EQ(expand(one, numbers(0xf0, 0xfa), 42),
+            bytesOfHex("3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf"
+                       "34007208d5b887185865"));
+  const Key two = hkdfExtract(numbers(0x60, 0xb0), numbers(0, 0x50));
+  EXPECT_EQ(hexText(two), "06a6b88c5853361a06104c9ceb35b45cef760014904671014a193f40c15fc244");
+  EXPECT_EQ(expand(two, numbers(0xb0, 0x100), 82),
+            bytesOfHex("b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c"
+                       "59045a99cac7827271cb41c65e590e09da3275600c2f09b8367793a9aca3db71"
+                       "cc30c58179ec3e87c14c01d5c1f3434f1d87"));
+  const Key three = hkdfExtract({}, eleven);
+  EXPECT_EQ(hexText(three), "19ef24a32c717b167f33a91d6f648bdf96596776afdb6377ac434c1c293ccb04");
+  EXPECT_EQ(expand(three, {}, 42),
+            bytesOfHex("8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d"
+                       "9d201395faa4b61a96c8"));
 }
 
 // FIPS 180-2, examples 1 and 2.

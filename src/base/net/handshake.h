@@ -1,11 +1,16 @@
-// Two ends of a connection prove to each other that they know a secret, and do not send it. The
-// session and the meeting place send these messages in frames of their own. Pure: payloads in,
+// Two ends of a connection agree on fresh keys, and prove to each other that they know a secret.
+// The session and the meeting place send these messages in frames of their own. Pure: payloads in,
 // payloads out. docs/wire.md has the bytes. Threads: one at a time.
+//
+// The ends exchange X25519 keys first, and mix the secret in after that. So a recording gives
+// nothing to an attacker who learns the secret later, and a listener on the wire can test no guess
+// of the secret. The dialer proves itself first: who only dials an end can test no guess either.
 #pragma once
 
 #include <viaduct/result.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,13 +18,16 @@
 
 #include "base/bytes.h"
 #include "base/net/crypto.h"
+#include "base/net/key_exchange.h"
 
 namespace viaduct::base {
 
+inline constexpr std::size_t kMaxClaimBytes = 1024;
+
 class Handshake {
  public:
-  // The messages, in the order of sending: from the dialer, the listener, the dialer.
-  enum class Stage : std::uint8_t { kOpen, kChallenge, kProof };
+  // The messages, in the order of sending: the dialer and the listener take turns.
+  enum class Stage : std::uint8_t { kOpen, kChallenge, kProof, kConfirm };
   struct Version {
     std::uint8_t major, minor;
   };
@@ -29,41 +37,58 @@ class Handshake {
     // and after the message just taken.
     bool proven = false;
   };
+  // The secret of a claim that is not empty. Nothing: the claim is unknown, and the dialer is
+  // refused as one with a wrong secret is, at the same point. It should take the same time for all.
+  using SecretOfClaim = std::function<std::optional<Key>(ByteSpan claim)>;
 
   // `version` is this end's; only the minor number may differ from the other end's. `binding`
   // describes the path as both ends see it, so that the proofs fail across a relay from one kind of
-  // path to another.
-  static Result<Handshake> begin(bool dialer, const Key& secret, Version version,
-                                 std::string binding);
+  // path to another. `claim` says which secret it is, in at most kMaxClaimBytes. It travels in
+  // clear and is bound into the keys. The empty claim means the secret of listen().
+  static Result<Handshake> dial(const Key& secret, Version version, std::string binding,
+                                Bytes claim = {});
+  static Result<Handshake> listen(const Key& secret, Version version, std::string binding,
+                                  SecretOfClaim of_claim = {});
 
   Bytes open() const;  // the dialer's first message
   // `their_minor` travels beside the message. kDenied: the other end has another secret. kProtocol:
   // the message is malformed, or out of turn.
   Result<Step> take(Stage stage, ByteSpan payload, std::uint8_t their_minor);
 
+  const Bytes& claim() const { return claim_; }  // of the dialer
   // Only the two ends know these keys.
   const Key& common() const { return common_; }  // for deriveKey()
   Key sendingKey() const { return directionKey(dialer_); }
   Key receivingKey() const { return directionKey(!dialer_); }
 
  private:
-  Handshake(bool dialer, const Key& secret, const Key& nonce, Version version, std::string binding)
+  Handshake(bool dialer, const Key& secret, KeyExchange mine, Version version, std::string binding)
       : dialer_(dialer),
         secret_(secret),
-        mine_(nonce),
+        mine_(std::move(mine)),
         version_(version),
         binding_(std::move(binding)),
         due_(dialer ? Stage::kChallenge : Stage::kOpen) {}
-  Sha256Digest proof(std::string_view who) const;
+  Status agree();
+  Key keyFor(std::string_view purpose) const;
+  Status check(std::string_view purpose, const Key& claimed) const;
   Key directionKey(bool to_listener) const;
+  Result<Step> takeOpen();
+  Result<Step> takeChallenge();
+  Result<Step> takeProof(const Key& claimed);
+  Result<Step> takeConfirm(const Key& claimed);
 
   bool dialer_;
-  Hmac secret_;
-  Key mine_, theirs_ = {};  // nonces
+  Key secret_;
+  SecretOfClaim of_claim_;
+  KeyExchange mine_;
+  Key theirs_ = {};  // the other end's public key
   Version version_;
   std::uint8_t their_minor_ = 0;
   std::string binding_;
+  Bytes claim_;
   std::optional<Stage> due_;  // of the other end's next message
+  Key agreed_ = {};           // of both public keys, the secret, and all that was exchanged
   Key common_ = {};
 };
 

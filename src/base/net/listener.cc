@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -253,6 +254,13 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::vector<std::string>&
   std::unique_ptr<Listener> out(new Listener(std::move(unix_name), poller, std::move(accepted)));
   VIADUCT_CHECK(out->start(listen, until));
   return out;
+}
+
+bool Listener::isLocal() const {
+  return std::all_of(addresses_.begin(), addresses_.end(), [](const std::string& address) {
+    const auto where = parseHostPort(address);
+    return where && (where->host.starts_with("127.") || where->host == "::1");
+  });
 }
 
 }  // namespace viaduct::base

@@ -50,6 +50,7 @@ class Listener {
 
   // Addresses for peers, with real ports, as reachableAt() has them.
   const std::vector<std::string>& addresses() const { return addresses_; }
+  bool isLocal() const;  // only processes of this host reach it
   const std::string& unixName() const { return unix_name_; }
   const Unproven& unproven() const { return unproven_; }
   // Whether connecting peers have had to wait since `then`, or another connection was dropped for

@@ -18,7 +18,7 @@ using base::Bytes;
 using base::ByteSpan;
 using base::Key;
 
-// Both ends prove the token by base::Handshake.
+// Both ends prove the token by base::Handshake, the member first.
 inline constexpr base::Handshake::Version kVersion{.major = 1, .minor = 0};
 inline constexpr const char* kBinding = "meeting place";
 
@@ -33,6 +33,7 @@ enum class Type : std::uint8_t {
   kOpen = 1,
   kChallenge,
   kProof,
+  kConfirm,
   kWelcome,
   kDeny,
   // Messages of a member.

@@ -79,7 +79,7 @@ void ServerConnection::attempt() {
 void ServerConnection::connected(base::Fd socket) {
   socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
   phase_ = Phase::kProving;
-  auto handshake = base::Handshake::begin(true, site_->token, kVersion, kBinding);
+  auto handshake = base::Handshake::dial(site_->token, kVersion, kBinding);
   const Status watched = socket_->watch(loop().poller(), [this] { onReadable(); });
   if (!handshake || !watched) return failed(handshake ? watched.error() : handshake.error());
   handshake_ = std::move(*handshake);
@@ -123,23 +123,27 @@ Status ServerConnection::take(const base::Frame& frame) {
     write(makePacket(Type::kPong, Bytes(payload.begin(), payload.end())));
     return Ok{};
   }
-  if (type == Type::kChallenge && handshake_) return answer(frame);
+  using Stage = base::Handshake::Stage;
+  if (type == Type::kChallenge && handshake_) return prove(Stage::kChallenge, frame);
+  if (type == Type::kConfirm && handshake_) return prove(Stage::kConfirm, frame);
   // Without the server's proof, a welcome is not authenticated.
   if (type == Type::kWelcome && !handshake_) return welcome(payload);
   if (type == Type::kDeny) return denied(payload);
   return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
 }
 
-Status ServerConnection::answer(const base::Frame& challenge) {
-  auto step =
-      handshake_->take(base::Handshake::Stage::kChallenge, challenge.payload, challenge.minor);
+Status ServerConnection::prove(base::Handshake::Stage stage, const base::Frame& frame) {
+  auto step = handshake_->take(stage, frame.payload, frame.minor);
   if (!step && step.error().code == Code::kDenied) {
     denied_ = true;
     write(makePacket(Type::kDeny));  // the server reports it
     return wrongToken();
   }
   if (!step) return std::move(step).error();
-  write(makePacket(Type::kProof, std::move(step->reply)));
+  if (!step->proven) {
+    write(makePacket(Type::kProof, std::move(step->reply)));
+    return Ok{};
+  }
   socket_->useKeys(handshake_->sendingKey(), handshake_->receivingKey());
   handshake_.reset();
   return Ok{};

@@ -54,7 +54,7 @@ class ServerConnection {
   void connected(base::Fd socket);
   void onReadable();
   Status take(const base::Frame& frame);
-  Status answer(const base::Frame& challenge);
+  Status prove(base::Handshake::Stage stage, const base::Frame& frame);
   Status welcome(ByteSpan payload);
   Status denied(ByteSpan payload);
   void write(const PacketPtr& packet);

@@ -43,14 +43,16 @@ class Talker {
   void useKeys(const base::Handshake& proven) {
     socket_.useKeys(proven.sendingKey(), proven.receivingKey());
   }
-  // Returns the next message, or kBeat if the connection ends.
-  std::pair<Type, Bytes> hear() {
+  // Returns the next message, or the last of several that came together, or kBeat if the connection
+  // ends. `take` sees each of them before the next is decoded.
+  std::pair<Type, Bytes> hear(const std::function<void(const base::Frame&)>& take = {}) {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;
     while (!heard && open && readable(socket_.fd())) {
       const auto got = socket_.read([&](const base::Frame& frame) -> Status {
         out = {typeOf(frame), Bytes(frame.payload.begin(), frame.payload.end())};
         heard = true;
+        if (take) take(frame);
         return Ok{};
       });
       open = got && *got;
@@ -65,18 +67,23 @@ class Talker {
 // Returns the server's answer to a proof with this token.
 std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
   Talker caller(called(where));
-  auto secret = *base::Handshake::begin(true, base::secretFromText(token), kVersion, kBinding);
+  auto secret = *base::Handshake::dial(base::secretFromText(token), kVersion, kBinding);
   caller.say(Type::kOpen, secret.open());
   const auto [type, payload] = caller.hear();
   EXPECT_EQ(type, Type::kChallenge);
-  const auto step = secret.take(base::Handshake::Stage::kChallenge, payload, kVersion.minor);
-  caller.say(Type::kProof, step ? step->reply : Bytes(sizeof(base::Sha256Digest)));
-  if (step) caller.useKeys(secret);
-  return caller.hear();
+  const auto proof = secret.take(base::Handshake::Stage::kChallenge, payload, kVersion.minor);
+  EXPECT_TRUE(proof);
+  caller.say(Type::kProof, proof->reply);
+  const auto answer = caller.hear([&](const base::Frame& frame) {
+    if (typeOf(frame) != Type::kConfirm) return;
+    EXPECT_TRUE(secret.take(base::Handshake::Stage::kConfirm, frame.payload, frame.minor));
+    caller.useKeys(secret);
+  });
+  return answer.first == Type::kConfirm ? caller.hear() : answer;
 }
 
-// The member proves first, so only the server's check keeps a wrong token out.
-TEST(EmbeddedServer, DeniesAWrongProofItself) {
+// The member proves itself first, so a server shows nothing about its token to who only dials it.
+TEST(EmbeddedServer, DeniesAWrongProofAndShowsNone) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();
   const std::string where = (*server)->addresses().front();
@@ -120,21 +127,27 @@ Error joinWith(const std::function<void(base::Fd)>& answer, Duration patience = 
   return group ? Error{.detail = "it worked"} : group.error();
 }
 
-// Answers a member's opening with this message, and returns the error of the member's join.
-Error joinAt(Type type, const Bytes& answer) {
+// Answers a member's opening with this message, and returns the error of the member's join. After a
+// challenge it confirms the member's proof with these bytes.
+Error joinAt(Type type, const Bytes& answer, const Bytes& confirm = {}) {
   return joinWith([&](base::Fd socket) {
     Talker server(std::move(socket));
     EXPECT_EQ(server.hear().first, Type::kOpen);
     server.say(type, answer);
-    const Type last = server.hear().first;
-    EXPECT_TRUE(last == Type::kDeny || last == Type::kBeat) << "no proof";
+    Type last = server.hear().first;
+    if (last == Type::kProof) {
+      server.say(Type::kConfirm, confirm);
+      last = server.hear().first;
+    }
+    EXPECT_TRUE(last == Type::kDeny || last == Type::kBeat);
   });
 }
 
 // Another program may answer at the address and accept every member.
-TEST(EmbeddedMember, ShowsNoProofToAServerThatDoesNotKnowTheToken) {
-  const Bytes guess(sizeof(Key) + sizeof(base::Sha256Digest));
-  const Error why = joinAt(Type::kChallenge, guess);
+TEST(EmbeddedMember, RefusesAServerThatDoesNotKnowTheToken) {
+  const auto key = base::KeyExchange::begin();
+  ASSERT_TRUE(key);
+  const Error why = joinAt(Type::kChallenge, base::encode(key->publicKey()), Bytes(sizeof(Key)));
   EXPECT_EQ(why.code, Code::kDenied) << why.text();
   EXPECT_NE(why.text().find("the token is not the meeting place's"), std::string::npos);
 }

@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "base/net/address.h"
 #include "base/net/listener.h"
+#include "base/net/weak_secret.h"
 #include "meet/embedded/message_socket.h"
 #include "meet/groups/server_state.h"
 
@@ -33,11 +34,6 @@ constexpr int kTicksPerDetect = 4;
 
 Error outOfTurn() {
   return {.code = Code::kProtocol, .operation = "handshake", .detail = "an unexpected message"};
-}
-
-bool isLoopback(const std::string& address) {
-  const auto where = base::parseHostPort(address);
-  return where && (where->host.starts_with("127.") || where->host == "::1");
 }
 
 // A number that is greater for every later start of a server, on any host whose clock is roughly
@@ -121,16 +117,16 @@ Status EmbeddedServer::Impl::start() {
                                                 accept(std::move(socket), std::move(place));
                                               }));
   if (options_.listening) VIADUCT_CHECK(listener_->adopt(std::move(options_.listening)));
-  const auto at = addresses();
-  if (options_.token.empty() && !options_.insecure &&
-      !std::all_of(at.begin(), at.end(), &isLoopback))
-    return Error{.code = Code::kDenied,
-                 .operation = "listen",
-                 .detail = fmt::format("{}: every process that reaches it could join", at.front()),
-                 .cause = "there is no token, and the address is not a loopback one",
-                 .remedy =
-                     "give all members the same secret (--secret, VIADUCT_SECRET), or accept "
-                     "everyone: VIADUCT_INSECURE=yes"};
+  if (!listener_->isLocal()) base::warnIfGuessable(options_.token);
+  if (options_.token.empty() && !options_.insecure && !listener_->isLocal())
+    return Error{
+        .code = Code::kDenied,
+        .operation = "listen",
+        .detail = fmt::format("{}: every process that reaches it could join", addresses().front()),
+        .cause = "there is no token, and the address is not a loopback one",
+        .remedy =
+            "give all members the same secret (--secret, VIADUCT_SECRET), or accept "
+            "everyone: VIADUCT_INSECURE=yes"};
   tick();
   loop_->wake();
   return Ok{};
@@ -176,16 +172,16 @@ Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, const base::Frame& f
 }
 
 Status EmbeddedServer::Impl::challenge(Guest& guest, const base::Frame& open) {
-  VIADUCT_TRY(guest.handshake,
-              base::Handshake::begin(false, token_, wire::kVersion, wire::kBinding));
+  VIADUCT_TRY(guest.handshake, base::Handshake::listen(token_, wire::kVersion, wire::kBinding));
   VIADUCT_TRY(auto step, guest.handshake->take(Stage::kOpen, open.payload, open.minor));
   return guest.socket.send(wire::makePacket(Type::kChallenge, std::move(step.reply)));
 }
 
 Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
-  const auto step = guest.handshake->take(Stage::kProof, payload, 0);
+  auto step = guest.handshake->take(Stage::kProof, payload, 0);
   if (!step)
     return step.error().code == Code::kDenied ? deny(guest, wire::wrongToken()) : step.error();
+  VIADUCT_CHECK(guest.socket.send(wire::makePacket(Type::kConfirm, std::move(step->reply))));
   guest.socket.useKeys(guest.handshake->sendingKey(), guest.handshake->receivingKey());
   guest.socket.setLimit(wire::kMaxFromMember);
   guest.handshake.reset();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/op.h"
+#include "core/pin_rights.h"
 #include "core/plan.h"
 
 namespace viaduct::move {
@@ -59,6 +60,8 @@ class StagingHost {
   virtual ~StagingHost() = default;
   virtual Clock::time_point now() const = 0;
   virtual const PinInfo* ownPin(std::uint32_t slot) const = 0;  // null: there is no such pin
+  // The right of this session's peer to a pin of this agent.
+  virtual core::PinRight peersRight(std::uint32_t slot) const = 0;
   // The number that the owner of a pin, this agent or the peer, gives to no other pin. 0: there is
   // no such pin.
   virtual std::uint64_t ownGeneration(std::uint32_t slot) const = 0;

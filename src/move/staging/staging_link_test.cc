@@ -79,6 +79,7 @@ class FakeHost final : public StagingHost {
     const auto found = mine_.pins.find(slot);
     return found == mine_.pins.end() ? nullptr : &found->second.info;
   }
+  core::PinRight peersRight(std::uint32_t /*slot*/) const override { return right; }
   std::uint64_t ownGeneration(std::uint32_t /*slot*/) const override { return generation; }
   std::uint64_t peerGeneration(std::uint32_t /*slot*/) const override { return generation; }
   ~FakeHost() override { mine_.used_rings -= rings; }
@@ -131,6 +132,7 @@ class FakeHost final : public StagingHost {
   Clock::time_point time = {};
   std::uint32_t rings = 0;  // that it has now
   std::uint64_t generation = 1;
+  core::PinRight right = {.read = true, .write = true};  // the peer's to each pin
   std::vector<std::uint64_t> given_up;
   bool refuses_ring = false;
   bool shares_gpus = false, reaches_gpus = true, refuses_gpu_ring = false;

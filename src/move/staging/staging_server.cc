@@ -130,7 +130,8 @@ Status StagingServer::check(const StorageRequest& request) const {
   std::uint64_t used = 0;
   for (const StoragePiece& piece : request.pieces) {
     const PinInfo* const pin = host_.ownPin(piece.pin);
-    if (pin == nullptr || piece.generation != host_.ownGeneration(piece.pin) ||
+    const core::PinRight right = host_.peersRight(piece.pin);
+    if (pin == nullptr || !right.any() || piece.generation != host_.ownGeneration(piece.pin) ||
         (pin->kind == MemoryKind::kHost) != packed || piece.address < pin->address ||
         piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
       return Error{.code = Code::kDenied,
@@ -142,6 +143,13 @@ Status StagingServer::check(const StorageRequest& request) const {
       return Error{.code = Code::kDenied,
                    .operation = "staging",
                    .detail = fmt::format("the pin at {:#x} is read-only", pin->address)};
+    if (request.store ? !right.write : !right.read)
+      return Error{
+          .code = Code::kDenied,
+          .operation = "staging",
+          .detail = fmt::format("the Card does not grant {} the pin at {:#x}",
+                                request.store ? "writing to" : "reading from", pin->address),
+          .remedy = "ask the owner for a Card with that access"};
     // In order and without overlap, so that one request moves no more than its room.
     if (piece.bytes > room || piece.place > room - piece.bytes || piece.place < used)
       return Error{.code = Code::kProtocol,
@@ -219,14 +227,14 @@ void StagingServer::hopEnded(std::uint32_t chunk, HopEnd end) {
 }
 
 // The error without the names of this agent's files, objects and hosts. The peer knows the label of
-// the pin.
+// a pin that it may reach.
 std::optional<Error> StagingServer::forPeer(std::optional<Error> why,
                                             const StorageRequest& request) const {
   if (!why) return why;
   why->file.clear();
   const auto& pieces = request.pieces;
   const PinInfo* const pin = pieces.empty() ? nullptr : host_.ownPin(pieces.front().pin);
-  if (pin == nullptr) return why;
+  if (pin == nullptr || !host_.peersRight(pieces.front().pin).any()) return why;
   if (std::ranges::all_of(pieces,
                           [&](const StoragePiece& one) { return one.pin == pieces.front().pin; }))
     why->file = pin->label;
