@@ -3,7 +3,7 @@
 
 usage: bench/compare_power.py VIADUCT LIBLIE_COPIES [TRIALS]
 
-A trial is four runs of each side in turns: copies of 1 MiB over local. Side B is equal to A in
+A trial is four runs of each side in turns: copies of 256 KiB over local. Side B is equal to A in
 TRIALS trials (20), takes 1/0.95 of A's time for each copy in as many, and 1/0.98 in half as many.
 For the smallest difference a trial takes as many runs as the comparison says that it needs.
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-BENCH = ["bench", "--backend", "local", "--memory", "malloc", "--block-sizes", "1M", "--batch", "1",
+BENCH = ["bench", "--backend", "local", "--memory", "malloc", "--block-sizes", "256K", "--batch", "1",
          "--duration", "150ms"]
 MOST_RUNS = 40  # of a side
 
