@@ -9,6 +9,7 @@
 //   swap: exchanges the first two pieces     shift: moves all bytes up by 8
 //   stale: repeats the bytes of an earlier copy    flip: flips one bit
 //   hollow: copies the first and the last 64 bytes only
+//   late: copies all, and takes longer by the part LIE_LATE: 0.05. It is no lie, but a slow copy
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -126,6 +127,7 @@ class Lie {
     if (kind == "stale") stale(local, remote);
     if (kind == "flip") flip(local, remote);
     if (kind == "hollow") hollow(local, remote);
+    if (kind == "late") late(local, remote);
   }
 
  private:
@@ -151,6 +153,13 @@ class Lie {
     constexpr std::size_t kEdge = 64;
     copy(first(local, kEdge), first(remote, kEdge));
     copy(without(local, bytesOf(local) - kEdge), without(remote, bytesOf(remote) - kEdge));
+  }
+  void late(const Pieces& local, const Pieces& remote) const {
+    static const double part = std::strtod(std::string(variable("LIE_LATE")).c_str(), nullptr);
+    const auto began = Clock::now();
+    copy(local, remote);
+    const std::chrono::duration<double> took = Clock::now() - began;
+    while (Clock::now() - began < took * (1 + part)) continue;
   }
   void flip(const Pieces& local, const Pieces& remote) const {
     copy(local, remote);

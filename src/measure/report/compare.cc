@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -89,6 +90,15 @@ std::optional<RatioEstimate> rateRatio(const std::vector<double>& a, const std::
   return out;
 }
 
+std::size_t runsNeeded(const std::vector<double>& a, const std::vector<double>& b,
+                       const CompareOptions& options) {
+  constexpr double kMost = 10'000;
+  const double distance = options.seenEffect() - options.least_effect;
+  if (distance <= 0) return kFewestRuns;
+  const double runs = std::ceil(figuresNeeded(a, b, distance));
+  return std::max(kFewestRuns, static_cast<std::size_t>(std::min(runs, kMost)));
+}
+
 RowComparison compareRow(const Sample& a, const Sample& b, bool in_turns,
                          const CompareOptions& options) {
   RowComparison out{.a = *a.runs().front().front(), .b = *b.runs().front().front()};
@@ -111,6 +121,8 @@ RowComparison compareRow(const Sample& a, const Sample& b, bool in_turns,
   }
   out.difference =
       in_turns ? differenceOf(*out.rate, options.least_effect) : Difference::kNotInTurns;
+  if (out.difference == Difference::kNoneSeen)
+    out.runs_needed = runsNeeded(rates_a, rates_b, options);
   if (out.a.rate) out.note = "open loop: GB/s is the requested rate; compare the latency";
   if (options.slower) judgeSlowness(out, *options.slower);
   return out;
@@ -182,6 +194,12 @@ bool haveCommonRow(const MatchedRows& a, const MatchedRows& b) {
 }  // namespace
 
 bool isBroken(const RowComparison& row) { return isGood(row.a.verdict) && !isGood(row.b.verdict); }
+
+std::size_t Comparison::runsNeeded() const {
+  std::size_t most = kFewestRuns;
+  for (const RowComparison& row : rows) most = std::max(most, row.runs_needed);
+  return most;
+}
 
 bool Comparison::isWorse() const {
   return std::any_of(rows.begin(), rows.end(),

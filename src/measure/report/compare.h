@@ -28,6 +28,9 @@ struct CompareOptions {
   bool by_place = false;
   std::optional<double> slower = {};  // 0.05: report rows of B that are more than 5 % slower
   double least_effect = kLeastEffect;
+
+  // The smallest difference that enough runs show. A difference of the least effect has even odds.
+  double seenEffect() const { return 2 * least_effect; }
 };
 
 enum class Difference : std::uint8_t {
@@ -57,6 +60,8 @@ struct RowComparison {
   Difference difference = Difference::kTooFewRuns;
   bool too_slow = false;      // slower than CompareOptions::slower, with confidence
   bool perhaps_slow = false;  // the noise is too large to tell
+  // Runs of each side that would show a difference of seenEffect(), with the noise of these runs.
+  std::size_t runs_needed = kFewestRuns;
   std::string note = {};
 };
 
@@ -77,7 +82,8 @@ struct Comparison {
   std::vector<std::string> copies = {};     // of runs that count once, as text
   std::size_t runs_a = 0, runs_b = 0;
   SampleEvidence evidence = SampleEvidence::kEnough;
-  bool isWorse() const;  // returns true if a row is too slow, or broken
+  std::size_t runsNeeded() const;  // of each side, for all rows
+  bool isWorse() const;            // returns true if a row is too slow, or broken
   bool ok() const { return evidence == SampleEvidence::kEnough && !isWorse(); }
 };
 

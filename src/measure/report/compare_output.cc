@@ -190,6 +190,19 @@ std::string evidenceText(const Comparison& comparison, bool planned_together) {
   return comparison.evidence == SampleEvidence::kNotInTurns ? wrapped(kNoTurns, 0) : "";
 }
 
+// Empty if the present runs are enough.
+std::string needText(const Comparison& comparison, const CompareOptions& options) {
+  const std::size_t needed = comparison.runsNeeded();
+  if (comparison.evidence != SampleEvidence::kEnough ||
+      needed <= std::min(comparison.runs_a, comparison.runs_b))
+    return {};
+  return wrapped(
+      fmt::format("With this noise, a difference of {:.3g} % needs about {} runs of each "
+                  "side, or longer ones.",
+                  options.seenEffect() * 100, needed),
+      0);
+}
+
 }  // namespace
 
 std::string nameOf(const RowComparison& row) {
@@ -206,7 +219,7 @@ std::string compareText(const Comparison& comparison, const ComparedFiles& files
   out +=
       "\n" + linesOf("only in A: ", comparison.only_a) + linesOf("only in B: ", comparison.only_b);
   out += summary(comparison);
-  out += evidenceText(comparison, options.by_place);
+  out += evidenceText(comparison, options.by_place) + needText(comparison, options);
   if (options.slower) out += slownessText(comparison, *options.slower);
   return out;
 }
@@ -227,7 +240,7 @@ std::string compareJson(const Comparison& comparison, const ComparedFiles& files
                     comparison.isWorse() ? "worse" : base::wordOf(kEvidences, comparison.evidence)},
                    {"runs_a", comparison.runs_a},
                    {"runs_b", comparison.runs_b},
-                   {"runs_needed", kFewestRuns},
+                   {"runs_needed", comparison.runsNeeded()},
                    {"rows", std::move(rows)},
                    {"only_a", comparison.only_a},
                    {"only_b", comparison.only_b}},

@@ -129,6 +129,18 @@ TEST(CompareOutput, TheTextSaysWhyRunsGiveNoAnswer) {
             std::string::npos);
 }
 
+TEST(CompareOutput, TheTextSaysHowManyRunsShowASmallDifference) {
+  Comparison found = someComparison();
+  found.runs_a = found.runs_b = 4;
+  EXPECT_EQ(compareText(found, {"a", "b"}, {}, base::kNoLimit).find("needs about"),
+            std::string::npos);
+  found.rows[1].runs_needed = 24;
+  const std::string text = compareText(found, {"a", "b"}, {}, base::kNoLimit);
+  EXPECT_NE(text.find("a difference of 2 % needs about 24 runs of each side"), std::string::npos)
+      << text;
+  EXPECT_EQ(nlohmann::json::parse(compareJson(found, {"a", "b"})).at("runs_needed"), 24);
+}
+
 TEST(CompareOutput, JsonHasTheFigures) {
   const auto json = nlohmann::json::parse(compareJson(someComparison(), {"a.json", "b.json"}));
   EXPECT_EQ(json.at("format"), "viaduct-compare/1");

@@ -55,6 +55,14 @@ void prepare(std::vector<double>& values) {
   if (values.size() > kMost) values.resize(kMost);
 }
 
+// Returns the sum of the squared distances of the logarithms from their mean.
+double squaresOf(const std::vector<double>& values) {
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += std::log(value) / static_cast<double>(values.size());
+  for (const double value : values) squares += (std::log(value) - mean) * (std::log(value) - mean);
+  return squares;
+}
+
 }  // namespace
 
 std::optional<RatioEstimate> ratioOf(std::vector<double> a, std::vector<double> b) {
@@ -78,6 +86,18 @@ std::optional<RatioEstimate> ratioOf(std::vector<double> a, std::vector<double> 
     out.interval = Interval{std::min(ratios[*skip], out.ratio),
                             std::max(ratios[ratios.size() - 1 - *skip], out.ratio)};
   return out;
+}
+
+double figuresNeeded(std::vector<double> a, std::vector<double> b, double distance) {
+  prepare(a);
+  prepare(b);
+  constexpr double kNineOfTen = 1.281552;  // of the normal distribution
+  // The rank-sum test needs pi/3 times the figures of a t-test, where the noise is normal.
+  constexpr double kRankSum = 1.047198;
+  const double variance =
+      (squaresOf(a) + squaresOf(b)) / static_cast<double>(a.size() + b.size() - 2);
+  const double steps = kNormalTail + kNineOfTen;
+  return 2 * kRankSum * steps * steps * variance / (distance * distance);
 }
 
 }  // namespace viaduct::measure

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "measure/result/noise_testing.h"
 
 namespace viaduct::measure {
 namespace {
@@ -110,6 +111,23 @@ TEST(RankSum, TheIntervalContainsTheTrueRatioOftenEnough) {
     }
     EXPECT_GE(inside, kRounds * 94 / 100) << size;
   }
+}
+
+TEST(RankSum, AsManyFiguresAsNeededShowADifference) {
+  base::Random random(11);
+  const std::vector<double> noise = evenNoise(400, random);
+  const double needed = figuresNeeded({noise.begin(), noise.begin() + 200},
+                                      {noise.begin() + 200, noise.end()}, std::log(1.1 / 1.05));
+  EXPECT_NEAR(needed, 9.2, 1.5);
+  const auto size = static_cast<std::size_t>(std::ceil(needed));
+  int seen = 0;
+  constexpr int kRounds = 1000;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> a = evenNoise(size, random), b = evenNoise(size, random);
+    for (double& one : b) one *= 1.1;
+    seen += ratioOf(std::move(a), std::move(b))->interval->low > 1.05 ? 1 : 0;
+  }
+  EXPECT_NEAR(seen, kRounds * 0.9, kRounds * 0.06);
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ class Engine {
   }
 
   Status prepare() {
+    VIADUCT_CHECK(worker_.waitForPeers());
     for (TimedRow& row : rows_) VIADUCT_CHECK(row.transfers->prepare());
     return Ok{};
   }

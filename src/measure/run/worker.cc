@@ -45,6 +45,15 @@ Result<std::vector<std::string>> WorkerState::gather(std::string value) {
   return group.gather(std::move(value), kGatherPatience + spec.duration, stop);
 }
 
+Status WorkerState::waitForPeers() {
+  for (const auto& [peer_rank, peer] : peers) {
+    const meet::Member& member = group.roster().members[peer_rank];
+    const auto named = [&](const Error& error) { return namedPeer(error, member); };
+    VIADUCT_CHECK(waitReady(peer, kConnect, stop, heard.waiting, named));
+  }
+  return Ok{};
+}
+
 Result<bool> areWell(const std::vector<std::string>& failures) {
   bool well = true;
   for (const std::string& one : failures) {
@@ -172,12 +181,7 @@ Status Worker::reachPeers() {
     if (here == state_.rank) VIADUCT_CHECK(reach(there));
     if (there == state_.rank && state_.spec.ping_pong) VIADUCT_CHECK(reach(here));
   }
-  for (const auto& [rank, peer] : state_.peers) {
-    const meet::Member& member = state_.group.roster().members[rank];
-    const auto named = [&](const Error& error) { return namedPeer(error, member); };
-    VIADUCT_CHECK(waitReady(peer, kConnect, state_.stop, state_.heard.waiting, named));
-  }
-  return Ok{};
+  return state_.waitForPeers();
 }
 
 // Measures at one member of each host. Several hosts may measure at once, because they share no

@@ -79,6 +79,8 @@ struct WorkerState {
   Role initiating(std::uint32_t stream) const;
   // Returns the values of all members, by rank.
   Result<std::vector<std::string>> gather(std::string value);
+  // Waits until all peers are ready. A peer may have been lost since the last row.
+  Status waitForPeers();
 };
 // Returns whether all members are well, from the failures that they have sent.
 Result<bool> areWell(const std::vector<std::string>& failures);

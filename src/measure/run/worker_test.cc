@@ -43,6 +43,15 @@ TEST(Workers, EverySchemeAndModeMovesItsBytes) {
       }
 }
 
+TEST(Workers, ARowAfterALostSessionWaitsForTheNextSession) {
+  Spec spec = specOf({});
+  spec.rows.push_back(spec.rows[0]);
+  const std::vector<Row> rows = Members(spec, "kill-peer@op:5").measure();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].verdict, Verdict::kFailed) << "its session was lost";
+  EXPECT_TRUE(well(rows[1])) << rows[1].why;
+}
+
 TEST(Workers, EveryPatternMovesItsBytesBetweenMembers) {
   for (const auto& [name, pattern] : kPatterns)
     for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
