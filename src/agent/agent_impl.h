@@ -12,11 +12,12 @@
 
 #include "agent/basis/basis.h"
 #include "agent/finder.h"
-#include "agent/metrics/exporter.h"
 #include "agent/peers/peers.h"
 #include "agent/progress/progress_engine.h"
 #include "agent/traffic/stages.h"
 #include "agent/traffic/traffic.h"
+#include "base/net/metrics_server.h"
+#include "host/rdma.h"
 
 namespace viaduct::agent {
 
@@ -69,10 +70,11 @@ class AgentImpl final : public Basis, public Progressable {
   std::mutex closing_;
   Traffic traffic_;
   Peers peers_;
-  std::unique_ptr<Stages> stages_;      // after the backends that it gives memory to
-  std::unique_ptr<Finder> finder_;      // null without a meeting place
-  std::unique_ptr<Exporter> exporter_;  // null without a metrics endpoint
+  std::unique_ptr<Stages> stages_;                 // after the backends that it gives memory to
+  std::unique_ptr<Finder> finder_;                 // null without a meeting place
+  std::unique_ptr<base::MetricsServer> exporter_;  // null without a metrics endpoint
   std::string metrics_endpoint_;
+  const std::uint64_t rdma_ports_ = host::rdmaPorts().size();
 };
 
 }  // namespace viaduct::agent

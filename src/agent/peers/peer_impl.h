@@ -134,6 +134,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   const core::PinMap& pinMap() { return pins_.map(); }
   std::vector<PeerWay> ways() const;
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
+  // Adds the links of a ready peer to their backends' counts.
+  void addTo(std::span<LinkStatistics> backends) const;
 
   PeerLeases& leases() { return leases_; }
   const std::array<std::uint8_t, 16>& theirId() const;  // only while it is alive
@@ -205,6 +207,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   static std::optional<core::LinkSeed> ownSeed(const core::Backend& backend);
   std::optional<core::LinkSeed> seedFor(core::Backend& backend) const;
   void closeLinks(const Error& why);
+  // False: a same-host backend, and the peer is on another host.
+  bool shouldReach(const core::Capabilities& can) const;
   void warnOfUnusableLinks();
   std::optional<Error> exhausted() const;
   void loseIfLinkBroke();
