@@ -54,10 +54,10 @@ struct RailQueue {
   std::chrono::nanoseconds oldest{0};  // since the oldest of their transfers was posted
 };
 
-// The kernel's figures of the TCP sockets that a rail has now, added up. Closed sockets are left
-// out.
+// The kernel's figures of a rail's TCP sockets, added up. The counts include those of closed
+// sockets.
 struct SocketStatistics {
-  std::uint64_t sockets = 0;
+  std::uint64_t sockets = 0;                         // open now
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // acknowledged, and received in order
   // Without repetitions of segments that the receiver had already.
   std::uint64_t sent_segments = 0, repeated_segments = 0;  // the first count includes repetitions
@@ -65,7 +65,7 @@ struct SocketStatistics {
   std::chrono::nanoseconds busy{0};            // with data to send, or that is not acknowledged
   std::chrono::nanoseconds send_limited{0};    // of these: the send buffer was full
   std::chrono::nanoseconds window_limited{0};  // of these: the receiver's window was full
-  // The least of all sockets; 0: none has sent anything.
+  // The least of all open sockets; 0: none has sent anything.
   std::chrono::nanoseconds round_trip{0};
   std::uint32_t segment_bytes = 0, path_mtu = 0;
   friend bool operator==(const SocketStatistics&, const SocketStatistics&) = default;
@@ -85,6 +85,13 @@ struct RailStatistics {
   std::optional<SocketStatistics> sockets = {};    // nothing: its backend does not tell
 };
 
+// The links that one backend has to ready peers. An unusable link should reach its peer, and
+// another backend moves the bytes instead. A same-host backend has no link to another host.
+struct LinkStatistics {
+  std::string backend = {};
+  std::uint64_t usable = 0, unusable = 0;
+};
+
 // The leases that an agent lends, or those that it has borrowed: live now, and ended, by outcome.
 struct LeaseStatistics {
   std::uint64_t live = 0;
@@ -97,6 +104,8 @@ struct Statistics {
   std::uint64_t started = 0, done = 0, failed = 0, cancelled = 0;  // posts of transfers
   Latencies latencies = {};  // times of posts in `done`: a sample
   std::vector<RailStatistics> rails = {};
+  std::vector<LinkStatistics> links = {};  // of each open backend
+  std::uint64_t rdma_ports = 0;            // of this host, also if no open backend uses them
   // Transfers that failed before any rail got a slice of them, by their Code.
   std::array<std::uint64_t, kCodes> errors_without_rail = {};
   std::uint64_t notes_sent = 0, notes_received = 0;

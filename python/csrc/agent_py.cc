@@ -205,6 +205,10 @@ py::dict statistics(AgentState& state) {
                           "ops"_a = rail.ops, "times_set_aside"_a = rail.times_set_aside,
                           "queues"_a = queues));
   }
+  py::list links;
+  for (const LinkStatistics& one : now.links)
+    links.append(
+        py::dict("backend"_a = one.backend, "usable"_a = one.usable, "unusable"_a = one.unusable));
   py::object faults = py::none();
   if (now.faults) {
     faults = py::dict();
@@ -215,9 +219,9 @@ py::dict statistics(AgentState& state) {
                   "done"_a = now.done, "failed"_a = now.failed, "cancelled"_a = now.cancelled,
                   "notes_sent"_a = now.notes_sent, "notes_received"_a = now.notes_received,
                   "sessions_lost"_a = now.sessions_lost, "pins"_a = now.pins,
-                  "pinned_bytes"_a = now.pinned_bytes, "rails"_a = rails,
-                  "lent"_a = leases(now.lent), "borrowed"_a = leases(now.borrowed),
-                  "stale"_a = now.stale, "faults"_a = faults);
+                  "pinned_bytes"_a = now.pinned_bytes, "rails"_a = rails, "links"_a = links,
+                  "rdma_ports"_a = now.rdma_ports, "lent"_a = leases(now.lent),
+                  "borrowed"_a = leases(now.borrowed), "stale"_a = now.stale, "faults"_a = faults);
 }
 
 py::list peers(AgentState& state) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/metrics/statistics_text.h"
 #include "agent/peers/peer_impl.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -96,12 +97,16 @@ Status AgentImpl::openFinder(Deadline until) {
 
 Status AgentImpl::openExporter(Deadline until) {
   if (settings_.metrics.empty()) return Ok{};
-  const auto ask = [this] {
-    const auto held = hold();
-    return statistics();
+  const auto text = [this] {
+    Statistics now;
+    {
+      const auto held = hold();
+      now = statistics();
+    }
+    return statisticsText(now, ::getpid());
   };
   const std::string id = fmt::format("{:02x}", fmt::join(std::span(id_).first(8), ""));
-  VIADUCT_TRY(exporter_, Exporter::open(settings_.metrics, id, ask, until));
+  VIADUCT_TRY(exporter_, base::MetricsServer::open(settings_.metrics, id, text, until));
   const auto held = hold();
   metrics_endpoint_ = exporter_->endpoint();
   return Ok{};

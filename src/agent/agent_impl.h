@@ -13,11 +13,12 @@
 
 #include "agent/basis/basis.h"
 #include "agent/finder.h"
-#include "agent/metrics/exporter.h"
 #include "agent/peers/peers.h"
 #include "agent/progress/progress_engine.h"
 #include "agent/traffic/stages.h"
 #include "agent/traffic/traffic.h"
+#include "base/net/metrics_server.h"
+#include "host/rdma.h"
 
 namespace viaduct::agent {
 
@@ -76,13 +77,14 @@ class AgentImpl final : public Basis, public Progressable {
   std::mutex closing_;
   Traffic traffic_;
   Peers peers_;
-  std::unique_ptr<Stages> stages_;      // after the backends that it gives memory to
-  std::unique_ptr<Finder> finder_;      // null without a meeting place
-  std::unique_ptr<Exporter> exporter_;  // null without a metrics endpoint
+  std::unique_ptr<Stages> stages_;                 // after the backends that it gives memory to
+  std::unique_ptr<Finder> finder_;                 // null without a meeting place
+  std::unique_ptr<base::MetricsServer> exporter_;  // null without a metrics endpoint
   std::string metrics_endpoint_;
   std::mutex naming_;  // held while the name is withdrawn or published again, before the lock
   std::uint64_t drain_ = 0, last_drain_ = 0;  // the running one, 0 without; and the last number
   bool drain_ends_ = false;                   // nobody can take it back any more
+  const std::uint64_t rdma_ports_ = host::rdmaPorts().size();
 };
 
 }  // namespace viaduct::agent

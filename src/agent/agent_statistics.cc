@@ -50,6 +50,7 @@ Statistics AgentImpl::statistics() {
                  .failed = counts.failed,
                  .cancelled = counts.cancelled,
                  .latencies = counts.timing.latencies(),
+                 .rdma_ports = rdma_ports_,
                  .errors_without_rail = counts.errors_without_rail,
                  .notes_sent = counts.notes_sent,
                  .notes_received = counts.notes_received,
@@ -79,7 +80,12 @@ Statistics AgentImpl::statistics() {
     }
   }
   if (faults_) out.faults = faults_->counts();
-  for (const auto& peer : peers_.all()) ++out.peers[static_cast<std::size_t>(peer->state())];
+  for (const auto& backend : backends_.all())
+    out.links.push_back({.backend = std::string(backend->can().name)});
+  for (const auto& peer : peers_.all()) {
+    ++out.peers[static_cast<std::size_t>(peer->state())];
+    peer->addTo(out.links);
+  }
   return out;
 }
 

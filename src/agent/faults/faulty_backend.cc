@@ -31,6 +31,7 @@ class FaultyBackend final : public core::Backend {
   std::shared_ptr<core::DeviceMemory> deviceMemory() override { return inner_->deviceMemory(); }
   std::shared_ptr<core::Storage> storage() override { return inner_->storage(); }
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
+  std::vector<SocketStatistics> sockets() const override { return inner_->sockets(); }
   std::string_view description() const override { return description_; }
   core::Bytes address() const override { return inner_->address(); }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override {

@@ -50,6 +50,30 @@ void eachRail(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
+// Rails without sockets of ours have no such series.
+template <std::uint64_t SocketStatistics::* kField>
+void eachRailsSockets(const Statistics& from, Labels labels, std::string_view suffix,
+                      MetricsWriter& out) {
+  const std::size_t common = labels.size();
+  for (const RailStatistics& rail : from.rails) {
+    if (!rail.sockets) continue;
+    labels.resize(common);
+    labels.push_back({"backend", rail.backend});
+    labels.push_back({"rail", rail.rail});
+    out.sample(suffix, labels, (*rail.sockets).*kField);
+  }
+}
+
+template <std::uint64_t SocketStatistics::* kField>
+void socketTotal(const Statistics& from, Labels labels, MetricsWriter& out) {
+  eachRailsSockets<kField>(from, std::move(labels), "_total", out);
+}
+
+template <std::uint64_t SocketStatistics::* kField>
+void socketsNow(const Statistics& from, Labels labels, MetricsWriter& out) {
+  eachRailsSockets<kField>(from, std::move(labels), "", out);
+}
+
 template <class Value>
 void eachQueue(const Statistics& from, Labels labels, MetricsWriter& out, Value value) {
   const std::size_t common = labels.size();
@@ -122,6 +146,18 @@ void writeAllErrors(const Statistics& from, Labels labels, MetricsWriter& out) {
   writeErrors(labels, from.errors_without_rail, "none", "none", out);
 }
 
+void writeLinks(const Statistics& from, Labels labels, MetricsWriter& out) {
+  labels.push_back({"backend", {}});
+  labels.push_back({"state", {}});
+  for (const LinkStatistics& links : from.links)
+    for (const auto& [state, count] :
+         {std::pair("usable", links.usable), std::pair("unusable", links.unusable)}) {
+      labels[labels.size() - 2].value = links.backend;
+      labels.back().value = state;
+      out.sample("", labels, count);
+    }
+}
+
 void writePeers(const Statistics& from, Labels labels, MetricsWriter& out) {
   labels.push_back({"state", {}});
   for (std::size_t state = 0; state < kPeerStates; ++state) {
@@ -192,6 +228,22 @@ constexpr std::array kRows{
     FamilyWriter{{"viaduct_rail_oldest_seconds", "gauge", "seconds",
                   "Time since the post of the oldest of these transfers."},
                  writeOldest},
+    FamilyWriter{{"viaduct_sockets", "gauge", "", "TCP sockets that a rail has."},
+                 socketsNow<&SocketStatistics::sockets>},
+    FamilyWriter{{"viaduct_sent_segments", "counter", "",
+                  "TCP segments that a rail has sent, with those that it repeated."},
+                 socketTotal<&SocketStatistics::sent_segments>},
+    FamilyWriter{{"viaduct_repeated_segments", "counter", "",
+                  "TCP segments that a rail has sent again, because the network had lost them."},
+                 socketTotal<&SocketStatistics::repeated_segments>},
+    FamilyWriter{
+        {"viaduct_links", "gauge", "",
+         "Links to ready peers. An unusable one should reach its peer, and another backend "
+         "moves the bytes."},
+        writeLinks},
+    FamilyWriter{{"viaduct_rdma_ports", "gauge", "",
+                  "RDMA ports of the host, also if no backend of the agent uses them."},
+                 now<&Statistics::rdma_ports>},
     FamilyWriter{{"viaduct_notes_sent", "counter", "", "Notes sent."},
                  total<&Statistics::notes_sent>},
     FamilyWriter{{"viaduct_notes_received", "counter", "", "Notes received."},

@@ -38,6 +38,10 @@ Statistics filled() {
   out.rails[0].queues[static_cast<std::size_t>(Priority::kBackground)] = {.works = 3,
                                                                           .oldest = 1500ms};
   out.rails[0].errors[static_cast<std::size_t>(Code::kPeerLost)] = 2;
+  out.rails[0].sockets = {{.sockets = 2, .sent_segments = 1000, .repeated_segments = 7}};
+  out.rails.push_back({.backend = "local", .rail = "memory"});
+  out.links.push_back({.backend = "tcp", .usable = 4, .unusable = 3});
+  out.rdma_ports = 8;
   out.errors_without_rail[static_cast<std::size_t>(Code::kTimeout)] = 1;
   out.peers[static_cast<std::size_t>(PeerState::kReady)] = 10'000;
   return out;
@@ -68,9 +72,11 @@ viaduct_transfer_seconds_sum{agent="prefill \"0\"",pid="42"} 70.00000915
 # UNIT viaduct_moved_bytes bytes
 # HELP viaduct_moved_bytes Bytes that posts have moved when they ended.
 viaduct_moved_bytes_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 1024
+viaduct_moved_bytes_total{agent="prefill \"0\"",pid="42",backend="local",rail="memory"} 0
 # TYPE viaduct_moved_ops counter
 # HELP viaduct_moved_ops Contiguous copies of these posts.
 viaduct_moved_ops_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 2
+viaduct_moved_ops_total{agent="prefill \"0\"",pid="42",backend="local",rail="memory"} 0
 # TYPE viaduct_errors counter
 # HELP viaduct_errors Parts of transfers that failed on a rail. Another rail may have repeated them.
 viaduct_errors_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",cause="peer lost"} 2
@@ -78,17 +84,40 @@ viaduct_errors_total{agent="prefill \"0\"",pid="42",backend="none",rail="none",c
 # TYPE viaduct_rails_set_aside counter
 # HELP viaduct_rails_set_aside How often a rail was set aside because it had failed again and again.
 viaduct_rails_set_aside_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 1
+viaduct_rails_set_aside_total{agent="prefill \"0\"",pid="42",backend="local",rail="memory"} 0
 # TYPE viaduct_rail_works gauge
 # HELP viaduct_rail_works Parts of running transfers that a rail has, by class of priority.
 viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="urgent"} 0
 viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="normal"} 0
 viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="background"} 3
+viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="local",rail="memory",class="urgent"} 0
+viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="local",rail="memory",class="normal"} 0
+viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="local",rail="memory",class="background"} 0
 # TYPE viaduct_rail_oldest_seconds gauge
 # UNIT viaduct_rail_oldest_seconds seconds
 # HELP viaduct_rail_oldest_seconds Time since the post of the oldest of these transfers.
 viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="urgent"} 0.0
 viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="normal"} 0.0
 viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="background"} 1.5
+viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="local",rail="memory",class="urgent"} 0.0
+viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="local",rail="memory",class="normal"} 0.0
+viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="local",rail="memory",class="background"} 0.0
+# TYPE viaduct_sockets gauge
+# HELP viaduct_sockets TCP sockets that a rail has.
+viaduct_sockets{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 2
+# TYPE viaduct_sent_segments counter
+# HELP viaduct_sent_segments TCP segments that a rail has sent, with those that it repeated.
+viaduct_sent_segments_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 1000
+# TYPE viaduct_repeated_segments counter
+# HELP viaduct_repeated_segments TCP segments that a rail has sent again, because the network had lost them.
+viaduct_repeated_segments_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 7
+# TYPE viaduct_links gauge
+# HELP viaduct_links Links to ready peers. An unusable one should reach its peer, and another backend moves the bytes.
+viaduct_links{agent="prefill \"0\"",pid="42",backend="tcp",state="usable"} 4
+viaduct_links{agent="prefill \"0\"",pid="42",backend="tcp",state="unusable"} 3
+# TYPE viaduct_rdma_ports gauge
+# HELP viaduct_rdma_ports RDMA ports of the host, also if no backend of the agent uses them.
+viaduct_rdma_ports{agent="prefill \"0\"",pid="42"} 8
 # TYPE viaduct_notes_sent counter
 # HELP viaduct_notes_sent Notes sent.
 viaduct_notes_sent_total{agent="prefill \"0\"",pid="42"} 3
@@ -162,7 +191,7 @@ TEST(StatisticsText, HasASeriesForEachErrorAndEachBucket) {
     errors += sample.name == "viaduct_errors_total" ? 1 : 0;
     buckets += sample.name == "viaduct_transfer_seconds_bucket" ? 1 : 0;
   }
-  EXPECT_EQ(errors, 2 * (kCodes - 1));
+  EXPECT_EQ(errors, 3 * (kCodes - 1));
   EXPECT_EQ(buckets, Latencies::kBuckets);
 }
 

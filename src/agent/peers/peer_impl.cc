@@ -340,16 +340,29 @@ void PeerImpl::loseIfLinkBroke() {
   }
 }
 
-// Logs once per life each unusable link, as the path may be slower for it. If a same-host backend
-// cannot reach another host, that is no warning.
+bool PeerImpl::shouldReach(const core::Capabilities& can) const {
+  return !can.same_host || own_ || basis_.isThisHost(session_->connection().theirs().boot);
+}
+
+// Logs once per life each unusable link, as the path may be slower for it.
 void PeerImpl::warnOfUnusableLinks() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
     if (state.phase != core::LinkState::Phase::kUnusable) continue;
     const core::Capabilities& can = basis_.backend(slot->backend()).can();
-    const bool here = own_ || basis_.isThisHost(session_->connection().theirs().boot);
-    log(can.same_host && !here ? LogLevel::kInfo : LogLevel::kWarning,
+    log(shouldReach(can) ? LogLevel::kWarning : LogLevel::kInfo,
         "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
+  }
+}
+
+void PeerImpl::addTo(std::span<LinkStatistics> backends) const {
+  if (own_ || !phase_.is(PeerPhase::kReady)) return;
+  for (const auto& slot : links_) {
+    LinkStatistics& into = backends[slot->backend()];
+    if (slot->link->state().phase == core::LinkState::Phase::kReady)
+      ++into.usable;
+    else if (shouldReach(basis_.backend(slot->backend()).can()))
+      ++into.unusable;
   }
 }
 

@@ -141,6 +141,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   const core::PinMap& pinMap() { return pins_.map(); }
   std::vector<PeerWay> ways() const;
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
+  // Adds the links of a ready peer to their backends' counts.
+  void addTo(std::span<LinkStatistics> backends) const;
 
   // Drains: in peer_drain.cc. The peer is about to leave, or has left after a drain.
   bool drains() const;
@@ -243,6 +245,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   static std::optional<core::LinkSeed> ownSeed(const core::Backend& backend);
   std::optional<core::LinkSeed> seedFor(core::Backend& backend) const;
   void closeLinks(const Error& why);
+  // False: a same-host backend, and the peer is on another host.
+  bool shouldReach(const core::Capabilities& can) const;
   void warnOfUnusableLinks();
   std::optional<Error> exhausted() const;
   void loseIfLinkBroke();

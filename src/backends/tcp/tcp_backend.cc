@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_link.h"
 
 namespace viaduct::tcp {
@@ -90,7 +91,8 @@ const core::Capabilities& TcpBackend::can() const {
 }
 
 std::vector<SocketStatistics> TcpBackend::sockets() const {
-  std::vector<SocketStatistics> out(rails_.size());
+  std::vector<SocketStatistics> out = closed_;
+  out.resize(rails_.size());
   for (const TcpLink* link : links_) link->addTo(out);
   return out;
 }
@@ -126,6 +128,15 @@ std::size_t TcpBackend::railFor(std::size_t index, const base::SocketAddress& lo
     if (const auto& address = sources_[i].address; address && address->sameHost(local))
       return i * sockets_ + index % sockets_;
   return index % rails_.size();
+}
+
+void TcpBackend::addClosed(std::size_t rail, int fd) {
+  closed_.resize(rails_.size());
+  SocketStatistics& counts = closed_[rail];
+  tcp::add(counts, fd);
+  counts.sockets = 0;
+  counts.round_trip = {};
+  counts.segment_bytes = counts.path_mtu = 0;
 }
 
 void TcpBackend::forget(const TcpLink& link) { std::erase(links_, &link); }

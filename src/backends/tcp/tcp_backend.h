@@ -37,6 +37,8 @@ class TcpBackend final : public core::Backend {
   // The index of the rail for a link's socket with this index and this local address.
   std::size_t railFor(std::size_t index, const base::SocketAddress& local) const;
   void forget(const TcpLink& link);
+  // Keeps the counts of a socket that is about to be closed.
+  void addClosed(std::size_t rail, int fd);
   std::size_t strangers() const { return acceptor_.pending(); }
   bool lackedSince(Clock::time_point then) const { return acceptor_.lackedSince(then); }
 
@@ -51,6 +53,7 @@ class TcpBackend final : public core::Backend {
   std::vector<std::unique_ptr<core::Rail>> rails_;
   std::vector<move::ChannelRail*> channel_rails_;
   std::vector<TcpLink*> links_;
+  std::vector<SocketStatistics> closed_;  // by rail
   Acceptor acceptor_;
 };
 

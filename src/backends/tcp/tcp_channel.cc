@@ -36,6 +36,7 @@ void TcpChannel::close() {
   handleEvents();  // other sockets of the link still need it
   host().deactivate(*this);
   dial_.reset();
+  if (socket_) link_.addClosed(*this);
   socket_.reset();
 }
 

@@ -194,6 +194,10 @@ void TcpLink::addTo(std::span<SocketStatistics> rails) const {
       tcp::add(rails[channel->rail()], socket->fd());
 }
 
+void TcpLink::addClosed(TcpChannel& channel) {
+  backend_.addClosed(channel.rail(), channel.socket()->fd());
+}
+
 std::vector<base::SocketAddress> TcpLink::peers() const {
   std::vector<base::SocketAddress> out;
   for (const auto& channel : channels())

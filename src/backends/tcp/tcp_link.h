@@ -44,6 +44,8 @@ class TcpLink final : public move::ChannelLink {
   void dropSlot(std::uint32_t slot);
   // Adds the figures of its open sockets to those of their rails.
   void addTo(std::span<SocketStatistics> rails) const;
+  // The channel's socket is about to be closed.
+  void addClosed(TcpChannel& channel);
   // The peer's addresses of all open sockets.
   std::vector<base::SocketAddress> peers() const;
 
