@@ -47,9 +47,11 @@ int main(int, char** argv) {
   auto agent = openOnceTheNameIsFree(settings);
   if (!agent) return fail(agent.error());
   auto data = agent->allocate(published::kBlocks * published::kBlock, {.label = "data"});
-  auto room = agent->allocate(published::kPeers * published::kBlock, {.label = "room"});
-  if (!data || !room) return fail(data ? room.error() : data.error());
+  if (!data) return fail(data.error());
   published::fill(data->bytes(), published::seedOf(settings.name));
+  // Peers wait for this label, so the data is complete before they read it.
+  auto room = agent->allocate(published::kPeers * published::kBlock, {.label = "room"});
+  if (!room) return fail(room.error());
   std::cout << "ready" << std::endl;
 
   int signal = 0;
