@@ -1,6 +1,7 @@
 // The memory of a publisher in the test of rolling restarts. Threads: plain functions.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,9 @@ namespace viaduct::testing::published {
 
 inline constexpr std::uint64_t kBlock = std::uint64_t{64} << 10U, kBlocks = 64;
 inline constexpr std::uint64_t kPeers = 64;  // the most, each with a block to write to
+
+// No process dies in this test, and a busy machine may stop one for seconds.
+inline constexpr std::chrono::milliseconds kDetect = std::chrono::seconds(30);
 
 inline std::uint64_t seedOf(const std::string& name) { return std::hash<std::string>{}(name); }
 // The word at that index of memory with that seed.

@@ -44,6 +44,7 @@ int main(int, char** argv) {
   settings.meet = argv[2];
   settings.backends = {argv[3]};
   settings.secret = "swordfish";
+  settings.detect = published::kDetect;
   auto agent = openOnceTheNameIsFree(settings);
   if (!agent) return fail(agent.error());
   auto data = agent->allocate(published::kBlocks * published::kBlock, {.label = "data"});

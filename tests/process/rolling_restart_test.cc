@@ -61,6 +61,7 @@ class Traffic {
     settings.meet = meet;
     settings.backends = {backend};
     settings.secret = "swordfish";
+    settings.detect = published::kDetect;
     auto agent = Agent::open(settings);
     if (!agent) {
       fail(agent.error());
