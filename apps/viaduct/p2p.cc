@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -38,6 +39,9 @@ namespace {
 namespace p2p = measure::p2p;
 using measure::Report;
 using measure::Row;
+
+// After SIGINT or SIGTERM, a running transfer of the initiator has this time to end.
+constexpr auto kDrainWithin = std::chrono::seconds(5);
 
 // Flushes at once, even into a pipe, because the user types the other host's command after this
 // line.
@@ -101,7 +105,8 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
   say(fmt::format("waiting for: {}{}", counterpartOf(options),
                   settings.secret.empty() ? "" : " --secret WORD"));
   p2p::serveP2p(*agent, settings, gpuOf(options), say, stop, thisBuild());
-  return kExitOk;
+  const auto rest = agent->drain(kDrainWithin);
+  return rest ? kExitOk : fail(rest.error().text(), kExitFailed);
 }
 
 std::string carried(const Row& row) {

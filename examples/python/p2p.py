@@ -6,7 +6,8 @@ On the second one:   p2p.py --mode initiator --ip 192.168.1.100 --port 5555 --bu
 
 Both commands name the target's address. The target serves one initiator after another until Ctrl-C.
 Both ends must run this program, because it does not talk to `viaduct p2p`. Unlike `viaduct p2p`, it
-neither proves the path nor measures the machine's ceiling.
+neither proves the path nor measures the machine's ceiling. On SIGTERM the target drains: a running
+transfer ends, and no new one begins.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import collections
 import errno
 import os
 import re
+import signal
 import sys
 import time
 
@@ -76,6 +78,8 @@ def arguments():
                         "not-tcp, backend:NAME")
     parser.add_argument("--timeout", type=float, default=10.0,
                         help="seconds to reach the target, and to wait for it while it is busy")
+    parser.add_argument("--drain", type=float, default=20.0, metavar="SECONDS",
+                        help="time for a running transfer to end after SIGTERM, at the target")
     parser.add_argument("--cuda", action="store_true",
                         help="this end's buffer is memory of a GPU; each end chooses for itself")
     parser.add_argument("--gpu_id", "--gpu-id", type=int, default=0)
@@ -178,6 +182,22 @@ class Target:
             self.leave(self.current)
 
 
+class Terminated(Exception):
+    """SIGTERM has come."""
+
+
+def terminate(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
+
+
+def leave(agent, seconds):
+    print(f"SIGTERM: draining for up to {seconds:g} s", flush=True)
+    for rest in agent.drain(timeout=seconds):
+        print(f"{rest['peer']} was cut off: {rest}", file=sys.stderr, flush=True)
+    print("drained", flush=True)
+
+
 def run_target(given):
     try:
         agent = open_agent(given, where(given))
@@ -188,9 +208,14 @@ def run_target(given):
         if not given.secret:
             print("no secret: every initiator that reaches the port may use the buffers of this "
                   "measurement; --secret WORD at both ends closes it")
+        signal.signal(signal.SIGTERM, terminate)
         print(f"waiting for: p2p.py --mode initiator --ip {given.ip} --port {given.port}",
               flush=True)
-        Target(agent, given).serve()
+        target = Target(agent, given)
+        try:
+            target.serve()
+        except Terminated:
+            leave(agent, given.drain)
 
 
 class Initiator:

@@ -73,7 +73,8 @@ enum {
   VIADUCT_EXHAUSTED = 10,  /* out of memory or descriptors; or the caller's buffer is too small */
   VIADUCT_PROTOCOL = 11,   /* the other end sent something that it must not */
   VIADUCT_STALE = 12,      /* the lease of the access has ended */
-  VIADUCT_CORRUPT = 13     /* a block has other bytes than its digest says */
+  VIADUCT_CORRUPT = 13,    /* a block has other bytes than its digest says */
+  VIADUCT_DRAINING = 14    /* this agent or the peer is about to leave and begins nothing new */
 };
 
 /* The name of a code: "ok", "peer lost". Never NULL, even if the number is no code. */
@@ -136,6 +137,39 @@ VIADUCT_C_API viaduct_code viaduct_agent_open(const viaduct_setting* settings, u
 /* Says goodbye to all peers and ends all transfers. The agent's pins, peers and transfers are then
    dead: their calls return errors, and they still have to be closed. */
 VIADUCT_C_API viaduct_code viaduct_agent_close(viaduct_agent agent, viaduct_error* error);
+
+/* The work between an agent that drains and one peer. */
+typedef struct viaduct_drain_left {
+  uint64_t size;
+  char peer[256];           /* its name */
+  uint64_t transfers;       /* running transfers of this agent, and their bytes */
+  uint64_t bytes;           /* */
+  uint64_t their_transfers; /* those of the peer, as it last told */
+  uint64_t their_bytes;     /* */
+  uint64_t lent;            /* leases */
+  uint64_t borrowed;        /* */
+  uint64_t streams;         /* open streams of marks, which C programs do not have */
+  uint64_t unsent_bytes;    /* of notes and messages that the peer's socket has not taken */
+  int32_t answered;         /* 0: the peer has not answered, so its part is not known */
+  int32_t reserved;         /* 0 */
+} viaduct_drain_left;
+
+/* Leaves without losing a transfer, then closes the agent as viaduct_agent_close does, except that
+   the handle still has to be closed. Gives up the published name and tells all peers; from then on,
+   calls that begin something new return VIADUCT_DRAINING at both ends. Waits until running
+   transfers and leases have ended, at most for `timeout_ns`, and then ends the rest. `*cut_off` is
+   the number of peers with such a rest; `cut_off` may be NULL. VIADUCT_CANCELLED: another thread
+   called viaduct_agent_undrain. */
+VIADUCT_C_API viaduct_code viaduct_agent_drain(viaduct_agent agent, int64_t timeout_ns,
+                                               uint64_t* cut_off, viaduct_error* error);
+/* Takes a running viaduct_agent_drain back. Fails if the name belongs to a successor now. */
+VIADUCT_C_API viaduct_code viaduct_agent_undrain(viaduct_agent agent, viaduct_error* error);
+/* The peers that a running viaduct_agent_drain waits for: fills at most `capacity` elements of
+   `left`, each with its `size` set before, and sets `*count` to the number of these peers. `left`
+   may be NULL if `capacity` is 0. */
+VIADUCT_C_API viaduct_code viaduct_agent_drain_left(viaduct_agent agent, viaduct_drain_left* left,
+                                                    uint64_t capacity, uint64_t* count,
+                                                    viaduct_error* error);
 
 /* The name that peers see. Calls that fill a buffer set `*length` to the bytes of the whole answer,
    without the NUL of a text. If `capacity` is too small they return VIADUCT_EXHAUSTED and write
@@ -292,7 +326,8 @@ enum {
   VIADUCT_PEER_IS_CONNECTING = 0, /* being reached for the first time, or again */
   VIADUCT_PEER_IS_READY = 1,      /* transfers and notes go */
   VIADUCT_PEER_IS_LOST = 2,       /* dead, frozen or unreachable; tried again in the background */
-  VIADUCT_PEER_IS_GONE = 3        /* said goodbye, or was forgotten here */
+  VIADUCT_PEER_IS_GONE = 3,       /* said goodbye, or was forgotten here */
+  VIADUCT_PEER_IS_DRAINING = 4    /* ready, but one end is about to leave: nothing new begins */
 };
 
 /* `*state` is one of these. `*epoch` numbers the sessions with the peer, from 1; `epoch` may be

@@ -221,7 +221,36 @@ py::dict statistics(AgentState& state) {
                   "sessions_lost"_a = now.sessions_lost, "pins"_a = now.pins,
                   "pinned_bytes"_a = now.pinned_bytes, "rails"_a = rails, "links"_a = links,
                   "rdma_ports"_a = now.rdma_ports, "lent"_a = leases(now.lent),
-                  "borrowed"_a = leases(now.borrowed), "stale"_a = now.stale, "faults"_a = faults);
+                  "borrowed"_a = leases(now.borrowed), "stale"_a = now.stale,
+                  "draining"_a = now.draining, "faults"_a = faults);
+}
+
+py::list dictsOf(const std::vector<DrainLeft>& left) {
+  using py::operator""_a;
+  py::list list;
+  for (const DrainLeft& one : left)
+    list.append(py::dict(
+        "peer"_a = one.peer, "answered"_a = one.answered, "transfers"_a = one.transfers,
+        "bytes"_a = one.bytes, "their_transfers"_a = one.their_transfers,
+        "their_bytes"_a = one.their_bytes, "lent"_a = one.lent, "borrowed"_a = one.borrowed,
+        "streams"_a = one.streams, "unsent_bytes"_a = one.unsent_bytes));
+  return list;
+}
+
+py::list drain(AgentState& state, const py::object& timeout) {
+  state.need("drain");
+  const Deadline until = deadlineOf("drain", timeout);
+  const auto rest = valueOf(unlocked([&] { return state.agent.drain(until); }));
+  state.close();
+  return dictsOf(rest);
+}
+
+py::object drainState(AgentState& state) {
+  const DrainState now = ask(state, "drain_state", &Agent::drainState);
+  if (!now.draining) return py::none();
+  using py::operator""_a;
+  return py::dict("remaining"_a = std::chrono::duration<double>(now.remaining).count(),
+                  "left"_a = dictsOf(now.left));
 }
 
 py::list peers(AgentState& state) {
@@ -311,6 +340,28 @@ Starts to connect to another agent, and returns its Peer. Peer.ready() waits for
 
 Pass the bytes of the other agent's `card`, or its address as the text "host:port". An address needs
 the same `secret` in the settings of both agents.)";
+
+constexpr auto kDrain = R"(drain($self, /, timeout=None)
+--
+
+Leaves without losing a transfer, then closes the agent. Gives up the published name and tells all
+peers. From then on, new plans, posts, sessions and leases raise DrainingError at both ends. Waits
+until running transfers and leases have ended, at most `timeout` seconds, and ends the rest.
+
+Returns the work that was cut off, as a list with one dict for each peer: empty if all has ended by
+itself. Raises CancelledError if another thread called undrain(). Blocks also for KeyboardInterrupt.)";
+
+constexpr auto kUndrain = R"(undrain($self, /)
+--
+
+Takes a drain() back that runs in another thread: publishes the name again, and tells all peers.
+Raises an error if the name belongs to a successor now; the drain then goes on.)";
+
+constexpr auto kDrainState = R"(The work that a running drain() waits for, as a dict, or None.
+
+`remaining` has the seconds until the deadline. `left` is a list with one dict for each peer: `peer`,
+`answered`, `transfers`, `bytes`, `their_transfers`, `their_bytes`, `lent`, `borrowed`, `streams`,
+`unsent_bytes`.)";
 
 constexpr auto kFind = R"(find($self, /, name, timeout=None)
 --
@@ -448,6 +499,11 @@ void bindAgent(py::module_& module) {
       .def("close", &AgentState::close,
            "close($self, /)\n--\n\nTells all peers that the agent leaves, and ends all transfers. "
            "Calls that wait in other\nthreads fail with an error. A second close() does nothing.")
+      .def("drain", drain, py::arg("timeout") = py::none(), kDrain)
+      .def(
+          "undrain", [](AgentState& state) { valueOf(ask(state, "undrain", &Agent::undrain)); },
+          kUndrain)
+      .def_property_readonly("drain_state", drainState, kDrainState)
       .def_property_readonly("closed", &AgentState::isClosed, "Whether close() was called.")
       .def_property_readonly(
           "name", [](const AgentState& state) { return state.agent.name(); },

@@ -28,6 +28,8 @@ constexpr Name kNames[]{
     {"Peer::ways()", "Peer.ways"},
     {"Agent::backends()", "Agent.backends"},
     {"Agent::allocate", "Agent.allocate()"},
+    {"Agent::find()", "Agent.find()"},
+    {"drainState() tells", "drain_state has"},
     {"Lease::ticket() returned", "Lease.ticket has"},
     {"Lease::ticket()", "Lease.ticket"},
     {"KvLayers::layers() lists", "KvLayers.layers lists"},

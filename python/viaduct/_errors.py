@@ -131,6 +131,13 @@ class CorruptError(Error):
     code = "corrupt"
 
 
+class DrainingError(Error):
+    """This agent or the peer is about to leave, and begins nothing new. No byte has moved: go on
+    with another peer. Agent.find() waits for the successor of a name."""
+
+    code = "draining"
+
+
 BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 for _class in (Error, *BY_CODE.values()):
     _class.__module__ = "viaduct"  # users import the classes from viaduct, and so do pickles

@@ -221,7 +221,7 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
   VIADUCT_TRY(auto impl, ownPeer(*impl_, peer.impl_, "plan"));
   auto transfer = std::make_shared<agent::TransferImpl>(impl_->traffic(), std::move(impl), kind,
                                                         local, remote, std::move(options));
-  if (transfer->peer().state() == PeerState::kDraining) return transfer->peer().notReady("plan");
+  if (transfer->peer().refusesNew()) return transfer->peer().drainError("plan");
   if (!transfer->awaitsPeer()) VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
 }

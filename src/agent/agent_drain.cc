@@ -59,7 +59,10 @@ Result<std::vector<DrainLeft>> AgentImpl::drain(Deadline until) {
   auto held = hold();
   const auto deadline = engine_->poller().fromSteady(until.at());
   const auto takenBack = [&] { return drain_ != number; };
-  if (!takenBack()) peers_.beginDrain(deadline);
+  if (!takenBack()) {
+    peers_.beginDrain(deadline);
+    traffic_.endReaching(nullptr, peers_.drainError("post"));
+  }
   const auto over = [&] {
     return takenBack() || closed() || !peers_.hasDrainLeft() || now() >= deadline;
   };

@@ -269,6 +269,36 @@ def check_gpus(_, work):
             yield f"{one}: the image brings CUDA, or takes GPUs that nobody gave it"
 
 
+def faults_of_leaving(workload, container, words):
+    """SIGKILL comes when the grace is over; preStop, the drain, and 1 s to end the rest have to fit into it."""
+    grace = pods.pod_of(workload)["terminationGracePeriodSeconds"]
+    sleep = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["sleep", "0"])
+    if sleep[0] != "sleep":
+        yield f"preStop is {sleep}, and no sleep"
+        return
+    drains = [float(word.split("=")[1]) for word in words if word.startswith("--drain=")]
+    if "--mode=target" in words and not drains:
+        yield "it serves peers, and says no time for its drain"
+    if drains and int(sleep[1]) == 0:
+        yield "it serves peers, and no preStop lets the endpoints forget it first"
+    if drains and int(sleep[1]) + drains[0] + 1 > grace:
+        yield f"preStop {sleep[1]} s and a drain of {drains[0]:g} s do not fit into {grace} s"
+
+
+def check_leaving(_, work):
+    """Pods that serve peers have the time to drain."""
+    servers = 0
+    for name, objects in renderings(work).items():
+        for workload in pods.of_kind(objects, "Job"):
+            for container in pods.pod_of(workload)["containers"]:
+                words = pods.command(container, pods.environment(objects, container, SECRETS, FIELDS))
+                servers += "--mode=target" in words
+                for fault in faults_of_leaving(workload, container, words):
+                    yield f"{name}: {workload['metadata']['name']}: {fault}"
+    if not servers:
+        yield "no pod serves peers"
+
+
 def without_gpus(words):
     """The same flags for host memory of this machine, which has neither the GPUs nor 60 GiB."""
     if "VRAM" not in " ".join(words):
@@ -327,6 +357,7 @@ CHECKS = {
     "rights": check_rights,
     "gpus": check_gpus,
     "commands": check_commands,
+    "leaving": check_leaving,
 }
 
 

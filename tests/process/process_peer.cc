@@ -416,6 +416,12 @@ Answer close(State& state, const Words&) {
   return std::string();
 }
 
+// drain MS: answers the number of peers that were cut off
+Answer drain(State& state, const Words& in) {
+  VIADUCT_TRY(const auto rest, state.agent->drain(within(in.at(1))));
+  return std::to_string(rest.size());
+}
+
 struct Command {
   std::string_view name;
   Answer (*run)(State& state, const Words& in);
@@ -440,6 +446,7 @@ constexpr Command kCommands[] = {
     {"file", file},           {"gpu", gpu},
     {"drivergpu", driverGpu}, {"drivergone", driverGone},
     {"takenotes", takeNotes}, {"trim", trim},
+    {"drain", drain},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

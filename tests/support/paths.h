@@ -8,6 +8,7 @@ extern const char* const kSourceDir;
 extern const char* const kProgram;
 extern const char* const kProcessPeer;
 extern const char* const kTrafficPeer;
+extern const char* const kPublisher;
 extern const char* const kRailsPeer;
 extern const char* const kStrangers;
 extern const char* const kMeetingMember;

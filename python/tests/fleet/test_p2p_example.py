@@ -143,3 +143,16 @@ def test_nobody_listens_and_the_port_is_in_use(target):
 def test_the_ends_have_different_secrets(target):
     code, _, errors = run(*initiator(target[1], "--secret", "word", "--timeout", 5))
     assert code == 1 and "wrong secret: give both ends the same --secret" in errors
+
+
+def test_a_target_drains_on_sigterm(target):
+    process, port = target
+    one = start(*initiator(port, "--buffer_sizes", "1MB", "--iterations", 10**9))
+    for line in process.stdout:
+        if line.endswith(" measures\n"):
+            break
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == 0 and output.endswith("drained\n"), output
+    _, errors = one.communicate(timeout=100)
+    assert one.returncode == 1 and "drain" in errors, errors

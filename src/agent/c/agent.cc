@@ -54,6 +54,19 @@ Result<FileOptions> optionsOf(const char* operation, const viaduct_part* part) {
   return options;
 }
 
+void describe(const DrainLeft& left, viaduct_drain_left& into) {
+  copyInto(into.peer, left.peer);
+  into.transfers = left.transfers;
+  into.bytes = left.bytes;
+  into.their_transfers = left.their_transfers;
+  into.their_bytes = left.their_bytes;
+  into.lent = left.lent;
+  into.borrowed = left.borrowed;
+  into.streams = left.streams;
+  into.unsent_bytes = left.unsent_bytes;
+  into.answered = left.answered ? 1 : 0;
+}
+
 Status pinInto(viaduct_pin* pin, AgentObject& open, const Segment& segment, const char* label) {
   VIADUCT_TRY(auto pinned, open.agent.pin(segment, textOf(label)));
   give<Pin>(*pin, std::move(pinned));
@@ -104,6 +117,40 @@ viaduct_code viaduct_agent_close(viaduct_agent agent, viaduct_error* error) {
   return call(error, [&]() -> Status {
     VIADUCT_TRY(const auto closing, take<AgentObject>("close the agent", "agent", agent.id));
     closing->agent.close();
+    return Ok{};
+  });
+}
+
+viaduct_code viaduct_agent_drain(viaduct_agent agent, int64_t timeout_ns, uint64_t* cut_off,
+                                 viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    VIADUCT_TRY(const auto open, find<AgentObject>("drain", "agent", agent.id));
+    VIADUCT_TRY(const auto rest, open->agent.drain(until(timeout_ns)));
+    if (cut_off != nullptr) *cut_off = rest.size();
+    return Ok{};
+  });
+}
+
+viaduct_code viaduct_agent_undrain(viaduct_agent agent, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    VIADUCT_TRY(const auto open, find<AgentObject>("undrain", "agent", agent.id));
+    return open->agent.undrain();
+  });
+}
+
+viaduct_code viaduct_agent_drain_left(viaduct_agent agent, viaduct_drain_left* left,
+                                      uint64_t capacity, uint64_t* count, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    constexpr auto kOperation = "the rest of a drain";
+    VIADUCT_TRY(const auto open, find<AgentObject>(kOperation, "agent", agent.id));
+    VIADUCT_CHECK(need(kOperation, "count", count));
+    if (capacity != 0) VIADUCT_CHECK(need(kOperation, "left", left));
+    const DrainState state = open->agent.drainState();
+    for (std::uint64_t i = 0; i < capacity && i < state.left.size(); ++i) {
+      VIADUCT_CHECK(needSized(kOperation, left + i));
+      describe(state.left[i], left[i]);
+    }
+    *count = state.left.size();
     return Ok{};
   });
 }

@@ -24,6 +24,7 @@ static_assert(codeOf(Code::kExhausted) == VIADUCT_EXHAUSTED);
 static_assert(codeOf(Code::kProtocol) == VIADUCT_PROTOCOL);
 static_assert(codeOf(Code::kStale) == VIADUCT_STALE);
 static_assert(codeOf(Code::kCorrupt) == VIADUCT_CORRUPT);
+static_assert(codeOf(Code::kDraining) == VIADUCT_DRAINING);
 static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
 static_assert(static_cast<int>(MemoryAccess::kReadWrite) == VIADUCT_READ_WRITE);
 static_assert(static_cast<int>(MemoryAccess::kReadOnly) == VIADUCT_READ_ONLY);
@@ -32,6 +33,7 @@ static_assert(static_cast<int>(MemoryAccess::kWriteOnly) == VIADUCT_WRITE_ONLY);
 static_assert(sizeof(viaduct_error) == 2704);
 static_assert(sizeof(viaduct_pin_info) == 32);
 static_assert(sizeof(viaduct_note_info) == 272);
+static_assert(sizeof(viaduct_drain_left) == 336);
 
 }  // namespace
 
@@ -138,7 +140,7 @@ using viaduct::Code;
 
 const char* viaduct_code_name(viaduct_code code) {
   if (code == VIADUCT_OK) return "ok";
-  if (code < VIADUCT_OK || code > VIADUCT_CORRUPT) return "unknown code";
+  if (code < VIADUCT_OK || code > VIADUCT_DRAINING) return "unknown code";
   return viaduct::codeName(static_cast<Code>(code - 1));
 }
 

@@ -17,6 +17,7 @@ static_assert(static_cast<int>(PeerState::kConnecting) == VIADUCT_PEER_IS_CONNEC
 static_assert(static_cast<int>(PeerState::kReady) == VIADUCT_PEER_IS_READY);
 static_assert(static_cast<int>(PeerState::kLost) == VIADUCT_PEER_IS_LOST);
 static_assert(static_cast<int>(PeerState::kGone) == VIADUCT_PEER_IS_GONE);
+static_assert(static_cast<int>(PeerState::kDraining) == VIADUCT_PEER_IS_DRAINING);
 
 // The common part of calls that return a peer of an agent: `look` finds the peer.
 template <class F>

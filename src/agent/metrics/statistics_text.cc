@@ -166,6 +166,10 @@ void writePeers(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
+void writeDraining(const Statistics& from, Labels labels, MetricsWriter& out) {
+  out.sample("", labels, std::uint64_t{from.draining});
+}
+
 // An agent without faults has no such series.
 void writeFaults(const Statistics& from, Labels labels, MetricsWriter& out) {
   if (!from.faults) return;
@@ -252,6 +256,8 @@ constexpr std::array kRows{
                   "Sessions that ended because the peer died, froze or could not be reached."},
                  total<&Statistics::sessions_lost>},
     FamilyWriter{{"viaduct_peers", "gauge", "", "Peers that the agent knows."}, writePeers},
+    FamilyWriter{{"viaduct_draining", "gauge", "", "1 while the agent drains, otherwise 0."},
+                 writeDraining},
     FamilyWriter{{"viaduct_pins", "gauge", "", "Registered pieces of memory."},
                  now<&Statistics::pins>},
     FamilyWriter{{"viaduct_pinned_bytes", "gauge", "bytes", "Bytes of registered memory."},

@@ -146,6 +146,9 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
 
   // Drains: in peer_drain.cc. The peer is about to leave, or has left after a drain.
   bool drains() const;
+  // No new work with it may begin: it drains, or this agent does.
+  bool refusesNew() const { return phase_.is(PeerPhase::kDraining) || peers_.drains(); }
+  Error drainError(const char* operation) const;
   // This agent has begun to drain, or has taken it back.
   void announceDrain();
   DrainLeft drainLeft();
@@ -255,7 +258,6 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void heardLease(FrameType type, std::span<const std::byte> payload);
   void heardDraining(std::span<const std::byte> payload);
   void heardDrainLeft(std::span<const std::byte> payload);
-  Error drainError(const char* operation) const;
   Error leftError() const;
   void followDrain();  // makes the phase kDraining while one of the two ends drains
   Transfers::Running running();

@@ -250,7 +250,6 @@ void Peers::beginDrain(Clock::time_point until) {
   drain_until_ = until;
   const auto peers = peers_;  // a peer may come or go meanwhile
   for (const auto& peer : peers) peer->announceDrain();
-  transfers_.goOnReaching();
 }
 
 void Peers::endDrain() {

@@ -168,7 +168,7 @@ Error TransferImpl::refusal(const PostOptions& options) const {
   if (!options.digests.empty())
     if (Status may = mayCheck(options); !may) return std::move(may).error();
   if (!mayAccess()) return lease_->stale("post");
-  if (!mayReach(options.mark, AtOnce::kNothing)) return peer_->notReady("post");
+  if (!mayReach(options.mark, AtOnce::kNothing)) return notReached();
   return peer_->mayMark(*options.mark).error();
 }
 
@@ -289,7 +289,7 @@ bool TransferImpl::awaitsPeer() const {
   if (!options_.reach || planned_epoch_ != 0 || peer_->hopeless() ||
       basis_->engine().poller().fromSteady(options_.reach->at()) <= basis_->now())
     return false;
-  return peer_->state() != PeerState::kDraining && (!peer_->isOpen() || !isAnnounced());
+  return !peer_->refusesNew() && (!peer_->isOpen() || !isAnnounced());
 }
 
 // Checks as much of a post as is known before the peer is ready.
@@ -298,6 +298,7 @@ bool TransferImpl::mayAwaitPeer(const PostOptions& options) const {
 }
 
 Error TransferImpl::notReached() const {
+  if (peer_->refusesNew()) return peer_->drainError("post");
   if (!peer_->isOpen()) return peer_->notReady("post");
   return {.code = Code::kDenied,
           .operation = "post",
@@ -337,8 +338,8 @@ void TransferImpl::goOnReaching() {
   if (!reaching_) return;
   if (awaitsPeer()) return hurryReach();
   const auto may = [this] { return mayReach(mark_, AtOnce::kNothing); };
-  auto planned = may() ? plan(held) : peer_->notReady("post");
-  if (planned && !may()) planned = peer_->notReady("post");
+  auto planned = may() ? plan(held) : notReached();
+  if (planned && !may()) planned = notReached();
   if (planned && !mayAccess()) planned = lease_->stale("post");
   if (planned && mark_) planned = peer_->mayMark(*mark_);
   // The post may have ended or begun while plan() had released the lock.

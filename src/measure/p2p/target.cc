@@ -39,7 +39,7 @@ class Target {
       if (asked_) run(stop);
       lookAfterGuest();
     }
-    dismiss("was connected when the target ended");
+    if (guest_) told_(fmt::format("{} was connected when the target ended", guest_name_));
   }
 
  private:
