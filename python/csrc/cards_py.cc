@@ -1,5 +1,3 @@
-#include "cards.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -10,6 +8,7 @@
 #include "agent_state.h"
 #include "arguments.h"
 #include "bindings.h"
+#include "cards.h"
 #include "errors.h"
 #include "gil.h"
 
@@ -20,7 +19,8 @@ CardAccess accessOf(const char* operation, const std::string& text) {
   if (text == "read") return CardAccess::kRead;
   if (text == "write") return CardAccess::kWrite;
   if (text != "both")
-    raiseMisuse(operation, fmt::format("access={:?}", text), "give \"read\", \"write\" or \"both\"");
+    raiseMisuse(operation, fmt::format("access={:?}", text),
+                "give \"read\", \"write\" or \"both\"");
   return CardAccess::kBoth;
 }
 
@@ -52,8 +52,7 @@ py::bytes exportCard(AgentState& state, const std::string& pins, const std::stri
                      const py::object& until, const std::string& name) {
   state.need("export_card");
   Grant grant = grantOf("export_card", pins, access, until, name);
-  return bytesOf(
-      valueOf(unlocked([&] { return state.agent.exportCard(std::move(grant)); })));
+  return bytesOf(valueOf(unlocked([&] { return state.agent.exportCard(std::move(grant)); })));
 }
 
 void revokeCard(AgentState& state, const py::object& card_or_id) {
@@ -117,10 +116,8 @@ void bindCards(py::module_& module) {
       py::arg("card"),
       "card_id(card)\n--\n\nReturns the id of a card with a grant, or None if it grants all.");
   module.def(
-      "card_grants",
-      [](const py::object& card) { return cardOf("card_grants", card).grantText(); },
-      py::arg("card"),
-      "card_grants(card)\n--\n\nReturns what the card grants, in words.");
+      "card_grants", [](const py::object& card) { return cardOf("card_grants", card).grantText(); },
+      py::arg("card"), "card_grants(card)\n--\n\nReturns what the card grants, in words.");
 }
 
 void bindCardsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
@@ -132,7 +129,8 @@ void bindCardsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def(
           "revoke_cards",
           [](AgentState& state) { check(ask(state, "revoke_cards", &Agent::revokeCards)); },
-          "revoke_cards($self, /)\n--\n\nMakes all cards of export_card() void. `card` stays valid.");
+          "revoke_cards($self, /)\n--\n\nMakes all cards of export_card() void. `card` stays "
+          "valid.");
 }
 
 }  // namespace viaduct::python
