@@ -224,6 +224,54 @@ TEST_F(Cards, ALyingHolderIsToldOfNoOtherPin) {
   for (const auto& key : told[0].keys) EXPECT_NE(key.backend, "local");
 }
 
+// It names each slot and guesses each generation, and asks for copies by the owner.
+TEST_F(Cards, ALyingHolderGetsNoCopyOfAnotherPin) {
+  const Card card = *owner_.card({.pins = "a/*", .access = CardAccess::kRead});
+  auto liar = LyingPeer::meet(where(), card.secret, "liar", agent::claimOf(card.grants));
+  ASSERT_TRUE(liar) << liar.error().text();
+  liar->sync();
+  const auto ask = [&](const move::StagingMessage& message) {
+    const auto bytes = move::encode(message);
+    liar->send(FrameType::kBackend,
+               base::encode(agent::BackendMessage{.backend = "staged", .bytes = bytes}));
+  };
+  // The next staging message of the owner.
+  const auto answer = [&]() -> Result<move::StagingMessage> {
+    for (;;) {
+      VIADUCT_TRY(const auto frame, liar->next());
+      if (agent::typeOf(frame) != FrameType::kBackend) continue;
+      VIADUCT_TRY(const auto message, base::decode<agent::BackendMessage>(frame.payload));
+      if (message.backend == "staged") return move::decodeStaging(message.bytes);
+    }
+  };
+  ask(move::RingRequest{});
+  const auto ring = answer();
+  ASSERT_TRUE(ring) << ring.error().text();
+  ASSERT_FALSE(std::get<move::RingAnswer>(*ring).error);
+  int read = 0;
+  for (const bool store : {false, true})
+    for (std::uint64_t generation = 1; generation <= 4; ++generation)
+      for (const Pin& pin : pins_) {
+        ask(move::StorageRequest{.store = store,
+                                 .pieces = {{.pin = pin.info().slot,
+                                             .address = pin.info().address,
+                                             .bytes = 4096,
+                                             .generation = generation}}});
+        const auto said = answer();
+        ASSERT_TRUE(said) << said.error().text();
+        const auto& error = std::get<move::StorageAnswer>(*said).error;
+        const bool granted = &pin == &pins_[0] && !store;
+        if (!error) {
+          EXPECT_TRUE(granted) << pin.info().label << (store ? " written" : " read");
+          ++read;
+          continue;
+        }
+        EXPECT_EQ(error->code, Code::kDenied) << error->text();
+        if (&pin == &pins_[1]) EXPECT_FALSE(has(error->text(), "b/1")) << "not even the label";
+      }
+  EXPECT_EQ(read, 1) << "the granted pin, under its true generation";
+}
+
 TEST_F(Cards, ALeaseIsLentWithinTheGrant) {
   connect(holder_, *owner_.card({.pins = "a/*", .access = CardAccess::kRead}));
   const Peer holder = *owner_.peer("holder");
