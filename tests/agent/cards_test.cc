@@ -250,7 +250,7 @@ TEST_F(Cards, ALyingHolderGetsNoCopyOfAnotherPin) {
   ASSERT_FALSE(std::get<move::RingAnswer>(*ring).error);
   int read = 0;
   for (const bool store : {false, true})
-    for (std::uint64_t generation = 1; generation <= 4; ++generation)
+    for (std::uint64_t generation = 1; generation <= 32; ++generation)
       for (const Pin& pin : pins_) {
         ask(move::StorageRequest{.store = store,
                                  .pieces = {{.pin = pin.info().slot,
