@@ -106,8 +106,8 @@ class Agent {
   Status revokeCard(const Card& card);
   // Makes all cards with a grant void. Those that grant all stay as they are.
   Status revokeCards();
-  // Both calls start to connect in the background and return; see Peer::ready. `mine`: what the
-  // peer may reach here in sessions that this agent dials; none: all.
+  // Both calls start to connect in the background and return; see Peer::ready. `mine`: the
+  // pins and the access that the peer gets here in sessions that this agent dials; none: all.
   Result<Peer> importCard(std::span<const std::byte> blob, std::optional<Grant> mine = {});
   Result<Peer> connect(const Card& card, std::optional<Grant> mine = {});
   // Connects by address, with the group's secret from Settings.

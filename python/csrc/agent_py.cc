@@ -8,6 +8,7 @@
 #include "agent_state.h"
 #include "arguments.h"
 #include "bindings.h"
+#include "cards.h"
 #include "errors.h"
 #include "gil.h"
 #include "memory_of.h"
@@ -111,13 +112,23 @@ KnownPeer known(AgentState& state, Result<Peer> peer) {
   return {.agent = state.shared_from_this(), .peer = valueOf(std::move(peer))};
 }
 
-KnownPeer connect(AgentState& state, const py::object& card_or_address) {
+KnownPeer connect(AgentState& state, const py::object& card_or_address, const py::object& pins,
+                  const std::string& access) {
   state.need("connect");
+  std::optional<Grant> mine;
+  if (!pins.is_none() || access != "both")
+    mine = grantOf("connect", pins.is_none() ? "*" : pins.cast<std::string>(), access, py::none(),
+                   "");
   const NoteBytes given("connect", card_or_address);
   auto peer = [&]() -> Result<Peer> {
     const bool address = PyUnicode_Check(card_or_address.ptr()) != 0;
     const Unlocked unlocked;
-    if (!address) return state.agent.importCard(given.bytes());
+    if (!address) return state.agent.importCard(given.bytes(), std::move(mine));
+    if (mine)
+      return Error{.code = Code::kInvalid,
+                   .operation = "connect",
+                   .detail = "an address and a grant",
+                   .remedy = "connect with the bytes of a card"};
     return state.agent.connect(std::string_view(reinterpret_cast<const char*>(given.bytes().data()),
                                                 given.bytes().size()));
   }();
@@ -333,13 +344,16 @@ read it.
 create=True pins a new object of `bytes` bytes, which one transfer writes as a whole. The variables
 AWS_* and VIADUCT_OBJECT_* name the store and the keys (docs/objects.md).)";
 
-constexpr auto kConnect = R"(connect($self, /, card_or_address)
+constexpr auto kConnect = R"(connect($self, /, card_or_address, *, pins=None, access='both')
 --
 
 Starts to connect to another agent, and returns its Peer. Peer.ready() waits for the connection.
 
 Pass the bytes of the other agent's `card`, or its address as the text "host:port". An address needs
-the same `secret` in the settings of both agents.)";
+the same `secret` in the settings of both agents.
+
+With a card, `pins` and `access` limit what the other agent may reach here in the session that this
+call begins, as in export_card(). Without them it may reach all.)";
 
 constexpr auto kDrain = R"(drain($self, /, timeout=None)
 --
@@ -416,15 +430,19 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def_property_readonly(
           "card",
           [](AgentState& state) {
-            const auto card = ask(state, "card", &Agent::exportCard);
+            const auto card = ask(state, "card", [](Agent& agent) { return agent.exportCard(); });
             return py::bytes(reinterpret_cast<const char*>(card.data()), card.size());
           },
-          "The bytes with which another agent can connect. Treat the card like a password.")
+          "The bytes with which another agent can connect. They grant all pins, for reading and\n"
+          "writing, as long as the agent lives: treat them like a password, or use export_card().")
       .def_property_readonly(
           "addresses",
-          [](AgentState& state) { return ask(state, "addresses", &Agent::card).addresses; },
+          [](AgentState& state) { 
+            return ask(state, "addresses", [](Agent& agent) { return agent.card().addresses; });
+          },
           "The addresses on which the agent listens, such as [\"127.0.0.1:40123\"].")
-      .def("connect", connect, py::arg("card_or_address"), kConnect)
+      .def("connect", connect, py::arg("card_or_address"), py::kw_only(),
+           py::arg("pins") = py::none(), py::arg("access") = "both", kConnect)
       .def("find", find, py::arg("name"), py::arg("timeout") = py::none(), kFind)
       .def(
           "self", [](AgentState& state) { return known(state, ask(state, "self", &Agent::self)); },
@@ -522,6 +540,7 @@ void bindAgent(py::module_& module) {
   bindPeers(agent);
   bindTransfers(agent);
   bindLeasesOf(agent);
+  bindCardsOf(agent);
   bindDigestsOf(agent);
   bindMarksOf(agent);
   bindEvents(agent);

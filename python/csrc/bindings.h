@@ -26,7 +26,10 @@ void bindMarks(py::module_& module);
 void bindKvLayouts(py::module_& module);
 void bindKvStreams(py::module_& module);
 void bindLease(py::module_& module);
+void bindCards(py::module_& module);
 void bindAgent(py::module_& module);
+// Adds the methods that export and revoke cards.
+void bindCardsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
 // Adds the methods that lend and borrow.
 void bindLeasesOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
 // Adds the method that opens streams of marks.

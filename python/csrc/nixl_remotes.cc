@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/environment.h"
 #include "gil.h"
 #include "nixl_agent.h"
 #include "nixl_status.h"
@@ -28,12 +30,26 @@ Result<Selection> selected(const Extent& extent) {
   return Selection{std::move(blocks), {}};
 }
 
+// VIADUCT_NIXL_GRANT: what other agents may do here, whether they dial or are dialed. None: all.
+Result<std::optional<Grant>> grantHere() {
+  const char* const given = base::variable("VIADUCT_NIXL_GRANT");
+  const std::string_view access = given == nullptr ? "" : given;
+  if (access.empty() || access == "all") return std::optional<Grant>();
+  if (access == "read") return std::optional(Grant{.access = CardAccess::kRead});
+  if (access == "write") return std::optional(Grant{.access = CardAccess::kWrite});
+  return Error{.code = Code::kInvalid,
+               .operation = "read the grant",
+               .detail = fmt::format("VIADUCT_NIXL_GRANT={}", given),
+               .remedy = "set it to read, write or all"};
+}
+
 }  // namespace
 
 Metadata NixlAgent::describe(std::vector<Region> regions, bool with_card) const {
   Metadata metadata{.name = name_, .agent = id_, .card = {}, .regions = std::move(regions)};
   if (with_card) {
-    metadata.card = agent_->card();
+    const auto grant = valueOf(grantHere());
+    metadata.card = grant ? valueOf(agent_->card(*grant)) : agent_->card();
     metadata.card->pins.clear();  // the regions replace the pins; the session announces later pins
   }
   return metadata;
@@ -88,7 +104,9 @@ const std::string& NixlAgent::addRemote(std::string blob) {
     fresh->announced = before.announced;
     if (metadata.partial) fresh->addRegions(before.regions);
   }
-  if (metadata.card) startConnecting(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
+  if (metadata.card)
+    startConnecting(*fresh, valueOf(agent_->connect(*metadata.card, valueOf(grantHere()))),
+                    same_life);
   if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
   fresh->setMemory(std::make_shared<const core::PinMap>(mapOf(fresh->regions)));
   if (!metadata.partial) fresh->blob = std::move(blob);

@@ -85,6 +85,9 @@ void bindValues(py::module_& module) {
       .def_property_readonly(
           "read_only", [](const PinInfo& pin) { return pin.access == MemoryAccess::kReadOnly; },
           "Whether transfers may only read the memory.")
+      .def_property_readonly(
+          "write_only", [](const PinInfo& pin) { return pin.access == MemoryAccess::kWriteOnly; },
+          "Whether transfers may only write the memory, because the card grants no reading.")
       .def("__len__", [](const PinInfo& pin) { return pin.bytes; })
       .def(
           "blocks",

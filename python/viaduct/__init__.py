@@ -44,9 +44,12 @@ from viaduct._core import (
     Selection,
     Transfer,
     __version__,
+    card_grants,
+    card_id,
     digest_of,
     kv_models,
     kv_source_ranks,
+    narrow_card,
     settings,
 )
 from viaduct._errors import (
@@ -121,8 +124,11 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "awaitable",
+    "card_grants",
+    "card_id",
     "digest_of",
     "kv_models",
     "kv_source_ranks",
+    "narrow_card",
     "settings",
 ]

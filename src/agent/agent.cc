@@ -167,6 +167,12 @@ Result<Peer> Agent::connect(const Card& card, std::optional<Grant> mine) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
   std::vector<Grant> grants;
+  if (mine && (mine->until || !mine->name.empty()))
+    return Error{.code = Code::kInvalid,
+                 .operation = "connect",
+                 .detail = "a grant to a peer that is dialed has no end and no name",
+                 .peer = card.name,
+                 .remedy = "give pins and access, and call Peer::forget() at the end"};
   if (mine) {
     VIADUCT_CHECK(agent::prepare(*mine, impl_->wallNow()));
     grants.push_back(*std::move(mine));

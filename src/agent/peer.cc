@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/peers/peer_impl.h"
+#include "agent/session/grants.h"
 
 namespace viaduct {
 namespace {
@@ -28,6 +29,13 @@ bool waitFor(const std::shared_ptr<PeerImpl>& impl, const std::function<bool()>&
   const auto held = agent.hold();
   return agent.engine().waitHeld([&] { return done() || agent.closed(); }, until.at(),
                                  &real(impl).watchers());
+}
+
+// Pins that the Card does not grant are not announced.
+std::string whyHidden(const std::shared_ptr<PeerImpl>& impl) {
+  const auto held = impl->basis().hold();
+  const auto& grants = real(impl).redialer().theirs();
+  return grants.empty() ? "" : "the Card grants " + agent::textOf(grants);
 }
 
 }  // namespace
@@ -104,6 +112,7 @@ Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
                .operation = "waitPin",
                .detail = fmt::format("the peer has registered nothing labelled {}", label),
                .peer = name(),
+               .cause = whyHidden(impl_),
                .remedy = "Peer::pins() lists the labels; their owner chooses them at pin()"};
 }
 

@@ -54,9 +54,6 @@ class PinRights {
     if (slot >= granted_.size()) granted_.resize(std::size_t{slot} + 1);
     granted_[slot] = right;
   }
-  void withdraw(std::uint32_t slot) {
-    if (slot < granted_.size()) granted_[slot] = {};
-  }
 
  private:
   std::uint64_t session_;

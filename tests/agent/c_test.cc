@@ -349,7 +349,8 @@ TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
   std::int32_t number = 0;
   for (const viaduct_agent agent : {viaduct_agent{0}, viaduct_agent{1}, closed,
                                     viaduct_agent{peer_.id}, viaduct_agent{UINT64_MAX}}) {
-    const std::array<viaduct_code, 15> codes{
+    const viaduct_grant all = VIADUCT_INIT(viaduct_grant);
+    const std::array<viaduct_code, 17> codes{
         viaduct_agent_close(agent, &error_),
         viaduct_agent_name(agent, nullptr, 0, &length, &error_),
         viaduct_agent_poll(agent, &number, &error_),
@@ -357,6 +358,8 @@ TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
         viaduct_memory_allocate(agent, 1, nullptr, 0, &pin, &error_),
         viaduct_memory_pin(agent, &number, 1, nullptr, &pin, &error_),
         viaduct_card_export(agent, nullptr, 0, &length, &error_),
+        viaduct_card_export_granted(agent, &all, nullptr, 0, &length, &error_),
+        viaduct_card_revoke(agent, nullptr, 0, &error_),
         viaduct_card_import(agent, "", 0, &peer, &error_),
         viaduct_peer_connect(agent, "localhost:1", &peer, &error_),
         viaduct_peer_find(agent, "b", 0, &peer, &error_),
@@ -396,6 +399,52 @@ TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
   invalid(viaduct_transfer_plan({0}, VIADUCT_WRITE, peer_, {0}, nullptr, 0, {0}, nullptr, 0,
                                 nullptr, VIADUCT_NORMAL, &transfer, &error_),
           "the agent is 0, closed");
+}
+
+TEST_F(CInterface, ACardGrantsAPartAndIsTakenBack) {
+  std::array<char, 4096> card{}, less{};
+  std::array<char, VIADUCT_CARD_ID_SIZE> id{};
+  std::array<char, 128> text{};
+  std::uint64_t length = 0;
+  viaduct_grant grant = VIADUCT_INIT(viaduct_grant);
+  grant.pins = "the*";
+  grant.access = VIADUCT_GRANT_READ;
+  ok(viaduct_card_export_granted(b_, &grant, card.data(), card.size(), &length, &error_));
+  ok(viaduct_card_describe(card.data(), length, id.data(), text.data(), text.size(), &error_));
+  EXPECT_STREQ(text.data(), "pins like the*, reading");
+  viaduct_grant one = VIADUCT_INIT(viaduct_grant);
+  one.name = "c";
+  std::uint64_t short_length = 0;
+  ok(viaduct_card_narrow(card.data(), length, &one, less.data(), less.size(), &short_length,
+                         &error_));
+  const viaduct_agent c = open("c");
+  viaduct_peer peer{};
+  ok(viaduct_card_import(c, less.data(), short_length, &peer, &error_));
+  ok(viaduct_peer_wait_ready(peer, kSoon, &error_));
+  viaduct_pin_info there = VIADUCT_INIT(viaduct_pin_info);
+  ok(viaduct_peer_wait_pin(peer, "there", kSoon, &there, &error_));
+  EXPECT_EQ(there.access, VIADUCT_READ_ONLY);
+  ok(viaduct_card_revoke(b_, id.data(), 0, &error_));
+  ok(viaduct_peer_wait_over(peer, 1, kSoon, &error_));
+  refused(viaduct_peer_wait_ready(peer, kSoon, &error_), VIADUCT_DENIED, "revoked");
+  ok(viaduct_peer_close(peer, &error_));
+  ok(viaduct_agent_close(c, &error_));
+
+  invalid(viaduct_card_revoke(b_, "00", 0, &error_), "no id");
+  invalid(viaduct_card_export_granted(b_, nullptr, card.data(), card.size(), &length, &error_),
+          "grant is NULL");
+  grant.access = 4;
+  invalid(viaduct_card_export_granted(b_, &grant, card.data(), card.size(), &length, &error_),
+          "no access has the number 4");
+  grant.size = 8;
+  invalid(viaduct_card_export_granted(b_, &grant, card.data(), card.size(), &length, &error_),
+          "size 8");
+  const std::string all = cardOf(b_);
+  ok(viaduct_card_describe(all.data(), all.size(), id.data(), nullptr, 0, &error_));
+  EXPECT_STREQ(id.data(), "");
+  invalid(
+      viaduct_card_narrow(all.data(), all.size(), &one, less.data(), less.size(), &length, &error_),
+      "grants all");
 }
 
 TEST_F(CInterface, RefusesOutputsAndInputsThatAreNull) {

@@ -98,11 +98,11 @@ TEST(PeerStates, TheFirstReasonForTheEndOfASessionDecidesUnlessGoodbyeIsSaid) {
 
 TEST(PeerStates, OnlyAnAddressThatNeverLedToThePeerIsGivenUp) {
   // Columns: the events aim, meet, deny, forget.
-  expectSteps<Target>("NTPUW", {"TN-N",    // none
-                                "TPWN",    // untried
-                                "TPUN",    // proven
-                                "TPUN",    // usurped
-                                "TN-W"});  // wrong
+  expectSteps<Target>("NTPUW", {"TN-NN",    // none
+                                "TPWNW",    // untried
+                                "TPUNW",    // proven
+                                "TPUNW",    // usurped
+                                "TN-WW"});  // wrong
 }
 
 TEST(PeerStates, OneAttemptRunsAtATime) {

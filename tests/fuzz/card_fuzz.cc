@@ -44,7 +44,9 @@ std::vector<Sample> samples() {
                   .addresses = {"127.0.0.1:1"},
                   .secret = {1, 2, 3},
                   .pins = {{.label = "kv", .address = 4096, .bytes = 4096, .slot = 1}}};
-  return {sampleOf(card.encode()), sampleOf(Card{}.encode())};
+  Card less = card;
+  less.grants = {{.pins = "kv/*", .access = viaduct::CardAccess::kRead, .name = "b", .id = {1}}};
+  return {sampleOf(card.encode()), sampleOf(Card{}.encode()), sampleOf(less.encode())};
 }
 }  // namespace viaduct::fuzz
 

@@ -50,14 +50,15 @@ Hello helloOf(const std::string& name, const Hello& theirs) {
 
 }  // namespace
 
-Result<LyingPeer> LyingPeer::prove(const std::string& where, const Key& secret) {
+Result<LyingPeer> LyingPeer::prove(const std::string& where, const Key& secret, Bytes claim) {
   VIADUCT_TRY(const auto to, addressOf(where));
   base::Fd socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket || ::connect(socket.get(), to.get(), to.size) != 0)
     return systemError(Code::kPeerLost, "connect", errno);
   VIADUCT_CHECK(base::tuneSocket(socket.get()));
   VIADUCT_TRY(const auto facts, agent::socketFactsOf(socket.get(), true));
-  VIADUCT_TRY(auto proof, base::Handshake::dial(secret, agent::kWireVersion, facts.binding));
+  VIADUCT_TRY(auto proof,
+              base::Handshake::dial(secret, agent::kWireVersion, facts.binding, std::move(claim)));
   LyingPeer liar(std::move(socket), std::move(proof), facts.is_unix);
   VIADUCT_CHECK(liar.shake());
   return liar;
@@ -84,8 +85,8 @@ Status LyingPeer::shake() {
 }
 
 Result<LyingPeer> LyingPeer::meet(const std::string& where, const Key& secret,
-                                  const std::string& name) {
-  VIADUCT_TRY(auto liar, prove(where, secret));
+                                  const std::string& name, Bytes claim) {
+  VIADUCT_TRY(auto liar, prove(where, secret, std::move(claim)));
   VIADUCT_CHECK(liar.introduce(name));
   return liar;
 }
@@ -93,6 +94,10 @@ Result<LyingPeer> LyingPeer::meet(const std::string& where, const Key& secret,
 Status LyingPeer::introduce(const std::string& name) {
   send(FrameType::kHello, base::encode(helloOf(name, theirs_)));
   VIADUCT_TRY(const Frame verdict, next());
+  if (typeOf(verdict) == FrameType::kRefuse) {
+    VIADUCT_TRY(const auto refusal, base::decode<agent::RefuseMessage>(verdict.payload));
+    refusal_ = refusal.why;
+  }
   if (typeOf(verdict) != FrameType::kAccept) return refused("the hello was refused");
   reader_.decoder().setLimit(agent::kMaxFramePayload);
   return Ok{};

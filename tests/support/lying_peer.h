@@ -25,10 +25,12 @@ namespace viaduct::testing {
 class LyingPeer {
  public:
   // Connects to "host:port" or "unix:@name", proves the secret, and waits for the hello.
-  static Result<LyingPeer> prove(const std::string& where, const base::Key& secret);
+  // `claim`: of the card with that secret.
+  static Result<LyingPeer> prove(const std::string& where, const base::Key& secret,
+                                 base::Bytes claim = {});
   // The same, and begins a session.
   static Result<LyingPeer> meet(const std::string& where, const base::Key& secret,
-                                const std::string& name);
+                                const std::string& name, base::Bytes claim = {});
   // Sends its hello, and waits for the verdict.
   Status introduce(const std::string& name);
 
@@ -46,6 +48,10 @@ class LyingPeer {
   // Waits until the other end closes, at most ten seconds.
   bool isExpelled();
 
+  // The error of a refused hello.
+  const std::optional<Error>& refusal() const { return refusal_; }
+  // The next frame of the other end, at most ten seconds later.
+  Result<agent::Frame> next();
   const agent::Hello& theirs() const { return theirs_; }
   bool isUnix() const { return is_unix_; }
 
@@ -53,7 +59,6 @@ class LyingPeer {
   LyingPeer(base::Fd socket, base::Handshake proof, bool is_unix)
       : socket_(std::move(socket)), proof_(std::move(proof)), is_unix_(is_unix) {}
   Status shake();
-  Result<agent::Frame> next();
   bool sendBytes(std::span<const std::byte> bytes, std::span<const int> fds);
   void takeRing(const agent::Frame& frame);
 
@@ -63,6 +68,7 @@ class LyingPeer {
   agent::FrameSealer sealer_{agent::kSessionFrames};
   agent::FrameReader reader_{agent::kSessionFrames, agent::kMaxUnprovenPayload};
   agent::Hello theirs_;
+  std::optional<Error> refusal_;
   std::vector<base::Fd> ring_;  // the page and the eventfd
   bool closed_ = false, synced_ = false;
 };

@@ -29,6 +29,24 @@ def test_metadata_is_small():
     assert len(side.agent.get_agent_metadata()) <= 40 * 10_000
 
 
+def test_metadata_grants_one_direction(monkeypatch):
+    monkeypatch.setenv("VIADUCT_NIXL_GRANT", "read")
+    other = Side(fill=5)
+    blob = other.agent.get_agent_metadata()
+    monkeypatch.delenv("VIADUCT_NIXL_GRANT")
+    one = Side()
+    one.agent.add_remote_agent(blob)
+    assert reads(one, other)
+    here = one.agent.get_xfer_descs(one.blocks(1), "DRAM")
+    there = one.agent.get_xfer_descs(other.blocks(1), "DRAM")
+    with pytest.raises(b.nixlNotAllowedError, match="read-only"):
+        run(one.agent, one.agent.initialize_xfer("WRITE", here, there, other.name))
+    assert (other.memory == 5).all()
+    monkeypatch.setenv("VIADUCT_NIXL_GRANT", "some")
+    with pytest.raises(b.nixlInvalidParamError, match="read, write or all"):
+        other.agent.get_partial_agent_metadata(None, True, [])
+
+
 def test_the_same_metadata_again_changes_nothing():
     one, other = Side(), Side(fill=5)
     blob = other.agent.get_agent_metadata()

@@ -11,7 +11,8 @@ namespace viaduct::agent {
 // Before the links open, so that they find the rights to all pins that there are.
 void PeerImpl::beginRights() {
   rights_ = std::make_shared<core::PinRights>(session_number_, !grants_.empty());
-  for (const PinEntry& entry : basis_.pins().slots()) grant(entry);
+  for (const PinEntry& entry : basis_.pins().slots())
+    if (entry.generation != 0) grant(entry);
   if (!grants_.empty())
     base::log(base::LogLevel::kInfo, "peer {}: its Card grants {}", name_, textOf(grants_));
   endInTime();
@@ -83,7 +84,8 @@ void PeerImpl::heardBye(std::span<const std::byte> payload) {
                      .operation = "session",
                      .detail = bye->why,
                      .peer = name_,
-                     .cause = "the owner's agent has ended the session"};
+                     .cause = "the owner's agent has ended the session",
+                     .remedy = "get a new Card from its owner"};
   ending_.step(Ending::kBye);
 }
 

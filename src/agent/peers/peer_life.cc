@@ -234,7 +234,10 @@ void PeerImpl::lose(const Error& why) {
 
 void PeerImpl::closed(Session& session, const Error& why) {
   if (&session != session_.get()) return redialer_.closed(session, why);
-  if (ending_.is(Ending::kGoodbye)) return lose(Error(goodbye_.value_or(why)));
+  if (ending_.is(Ending::kGoodbye)) {
+    if (goodbye_) redialer_.cardIsVoid();
+    return lose(Error(goodbye_.value_or(why)));
+  }
   if (redialer_.isIdle()) return lose(why);
   if (ending_.is(Ending::kNone)) ending_why_ = why;
   ending_.step(Ending::kClose);

@@ -84,9 +84,9 @@ struct Target {
     kUntried,  // no session has begun since the address was given
     kProven,   // it led to the peer
     kUsurped,  // it led to the peer; now another program answers there
-    kWrong,    // it never led to the peer
+    kWrong,    // it never led to the peer, or its card is void
   };
-  enum Event : std::uint8_t { kAim, kMeet, kDeny, kForget };
+  enum Event : std::uint8_t { kAim, kMeet, kDeny, kForget, kVoid };
 
   static constexpr auto kSteps = std::to_array<Transition<State, Event>>({
       {anyOf(kNone, kUntried, kProven, kUsurped, kWrong), kAim, kUntried,
@@ -99,6 +99,9 @@ struct Target {
       {anyOf(kNone, kUntried, kProven, kUsurped), kForget, kNone,
        "forgotten, or known by another address"},
       {anyOf(kWrong), kForget, kWrong, "waiting callers still learn the reason"},
+      {anyOf(kUntried, kProven, kUsurped, kWrong), kVoid, kWrong,
+       "the peer itself has refused the card"},
+      {anyOf(kNone), kVoid, kNone, "the peer dialed by itself"},
   });
 };
 

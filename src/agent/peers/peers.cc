@@ -175,7 +175,13 @@ void Peers::accept(base::Fd socket, base::Unproven::Place place) {
 // The grants under which the dialer has proved its card. An error says why the card is no longer
 // good.
 Result<std::vector<Grant>> Peers::grantsOf(Session& session, const Hello& theirs) const {
-  VIADUCT_TRY(auto grants, decodeClaim(session.connection().claim()));
+  auto decoded = decodeClaim(session.connection().claim());
+  if (!decoded) {
+    Error why = std::move(decoded).error();
+    why.code = Code::kDenied;  // the holder has proved it, and need not dial again
+    return why;
+  }
+  auto grants = *std::move(decoded);
   VIADUCT_CHECK(mayUse(grants, theirs.name, basis_.wallNow()));
   if (revoked_.has(grants)) return revokedCard();
   return grants;

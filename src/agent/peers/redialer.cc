@@ -113,12 +113,16 @@ std::unique_ptr<Session> Redialer::take(const Session& session) {
   return std::move(attempt_);
 }
 
-// kDenied means that the secret is wrong. Then a card that never led to the peer stays wrong. If it
+// kDenied after the proofs is the peer's own word about the card. Before them it means that the
+// secret is wrong. Then a card that never led to the peer stays wrong. If it
 // once did, another program has taken the address. That program may leave, and the peer may dial by
 // itself.
 void Redialer::closed(const Session& session, const Error& why) {
   if (&session != attempt_.get()) return;
-  if (why.code == Code::kDenied && !peer_.isAlive()) {
+  if (why.code == Code::kDenied && !attempt_->connection().theirs().name.empty()) {
+    log(LogLevel::kWarning, "peer {}: {}", peer_.name(), why.text());
+    cardIsVoid();
+  } else if (why.code == Code::kDenied && !peer_.isAlive()) {
     if (!target_.is(Target::kUsurped))
       log(LogLevel::kWarning, "peer {}: {}",
           peer_.name().empty() ? "that is not met yet" : peer_.name(), why.text());

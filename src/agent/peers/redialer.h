@@ -52,6 +52,8 @@ class Redialer {
   // Gives up the handshake over TCP and dials the peer's Unix socket. False: there is none, or it
   // has been tried.
   bool upgrade(const std::string& unix_name);
+  // The peer has said that the card is void, so it is not dialed again.
+  void cardIsVoid() { target_.step(Target::kVoid); }
   // Records that a session has begun.
   void met(const Hello& theirs);
   // Returns the attempt if it is `session`, otherwise null.

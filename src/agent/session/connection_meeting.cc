@@ -10,7 +10,15 @@
 namespace viaduct::agent {
 namespace {
 
-Error wrongSecret() {
+// `granted`: this end has shown the claim of a Card with a grant.
+Error wrongSecret(bool granted) {
+  if (granted)
+    return {.code = Code::kDenied,
+            .operation = "handshake",
+            .detail = "the Card's secret does not belong to its grants at that agent",
+            .cause = "the Card was changed, or belongs to another agent or to an earlier life of "
+                     "this one, or the agent has revoked all of its Cards",
+            .remedy = "get a new Card from that agent"};
   return {
       .code = Code::kDenied,
       .operation = "handshake",
@@ -31,12 +39,12 @@ void Connection::deny(Code code) {
 Result<base::Handshake::Step> Connection::takeProof(const Frame& frame) {
   if (typeOf(frame) == FrameType::kDeny) {
     if (!frame.payload.empty() && frame.payload[0] == static_cast<std::byte>(Code::kDenied))
-      return wrongSecret();
+      return wrongSecret(!config_.claim.empty());
     return protocolError("the other end could not read a frame");
   }
   const auto stage = static_cast<base::Handshake::Stage>(frame.type - numberOf(FrameType::kOpen));
   auto taken = proof_->take(stage, frame.payload, frame.minor);
-  if (!taken && taken.error().code == Code::kDenied) return wrongSecret();
+  if (!taken && taken.error().code == Code::kDenied) return wrongSecret(!config_.claim.empty());
   return taken;
 }
 

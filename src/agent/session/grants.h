@@ -15,13 +15,14 @@
 
 #include "base/bytes.h"
 #include "base/net/crypto.h"
+#include "base/net/handshake.h"
 #include "core/pin_rights.h"
 
 namespace viaduct::agent {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-inline constexpr std::size_t kMaxClaimBytes = 1024;
+using base::kMaxClaimBytes;
 inline constexpr std::size_t kMaxGrants = 16;        // the owner's, and one for each narrowing
 inline constexpr std::size_t kMaxCaveatBytes = 255;  // of a pattern or a name
 // The last moment of a grant, in milliseconds since 1970.

@@ -227,7 +227,7 @@ TEST(TcpRights, ALimitedPeerReachesWhatItsCardGrants) {
       const bool granted = kind == OpKind::kWrite ? right.write : right.read;
       const core::Op op{.local = here.address(), .remote = there.address(), .bytes = 4096};
       for (const bool withdrawn : {false, true}) {
-        if (withdrawn) b.rights.withdraw(0);
+        if (withdrawn) b.rights.grant(0, {});
         const move::Job& job = a.post(kind, {&op, 1});
         while (!job.ended) {
           EXPECT_EQ(b.give(a.take(SIZE_MAX)), "");
