@@ -16,7 +16,7 @@ import tempfile
 
 BENCH = ["bench", "--backend", "local", "--memory", "malloc", "--block-sizes", "256K", "--batch", "1",
          "--duration", "150ms"]
-MOST_RUNS = 40  # of a side
+MOST_RUNS = 24  # of a side
 
 
 def run(program, library, loss, file):
