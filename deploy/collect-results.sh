@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the files that viaduct-suite printed out of logs on standard input.
+# Takes the files that viaduct-suite or viaduct-doctor-node printed out of logs on standard input.
 #
 #   kubectl logs viaduct-bench-0-abcde | deploy/collect-results.sh FOLDER
 #

@@ -13,6 +13,7 @@
 
 #include "base/kept_signals.h"
 #include "base/nearest.h"
+#include "base/replaced_file.h"
 #include "base/sizes.h"
 #include "diag/environ.h"
 #include "diag/live.h"
@@ -125,7 +126,10 @@ Result<Examined> examine(const DoctorCommand& command, const std::string& root) 
   VIADUCT_TRY(diag::Node node, root == "/" ? ownNode(command) : diag::nodeIn(root));
   node.for_all_pods = command.node;
   if (command.card) return Examined{.card = diag::nodeCard(node)};
-  return Examined{.diagnosis = {diag::nameOf(node), diag::diagnose(node, command.only)}};
+  diag::Diagnosis out{diag::nameOf(node), diag::diagnose(node, command.only),
+                      diag::nodeFacts(node)};
+  out.facts.push_back({"viaduct", VIADUCT_VERSION});
+  return Examined{.diagnosis = std::move(out)};
 }
 
 // A signal ends the unpacking, and the unpacked files are removed in each case.
@@ -136,6 +140,11 @@ Result<Examined> examineSnapshot(const DoctorCommand& command) {
   auto out = examine(command, unpacked.node());
   if (stop.load()) return Error{.code = Code::kCancelled, .operation = "doctor"};
   return out;
+}
+
+Status writeJson(const std::string& file, const diag::Diagnosis& diagnosis) {
+  VIADUCT_TRY(const auto target, base::ReplacedFile::open("write the diagnosis", file));
+  return target.write(doctorJson(diagnosis));
 }
 
 Result<int> diagnoseNode(const DoctorCommand& command) {
@@ -151,6 +160,12 @@ Result<int> diagnoseNode(const DoctorCommand& command) {
     fmt::print("{}", doctorText(own, command.verbose));
   else if (command.peer.empty())
     fmt::print("{}", doctorJson(own));
+  if (!command.json_to.empty()) VIADUCT_CHECK(writeJson(command.json_to, own));
+  if (!command.serve.empty())
+    return runDoctorServe(command, own, [&]() -> Result<diag::Diagnosis> {
+      VIADUCT_TRY(Examined now, examine(command, command.root));
+      return std::move(now.diagnosis);
+    });
   if (!command.listen.empty()) return runDoctorListen(command, own);
   if (!command.peer.empty()) return runDoctorPeer(command, own);
   return doctorExit(own.findings);
@@ -163,6 +178,12 @@ int runDoctor(const DoctorCommand& command) {
   if ((command.root != "/") + !command.listen.empty() + !command.peer.empty() > 1)
     return fail("each of --root, --listen and --peer excludes the others; what to do: drop one",
                 kExitNoDiagnosis);
+  if (!command.serve.empty() && (isFile(command.root) || command.card || !command.listen.empty() ||
+                                 !command.peer.empty() || !command.explain.empty()))
+    return fail(
+        "--serve watches one node; what to do: drop --listen, --peer, --card and --explain, "
+        "and give --root a folder",
+        kExitNoDiagnosis);
   if (command.root != "/" && !(command.paths.empty() && command.buckets.empty()))
     return fail("--path and --bucket look at this machine; what to do: drop them, or drop --root",
                 kExitNoDiagnosis);
@@ -218,6 +239,14 @@ constexpr std::array kDoctorFlags{
     DoctorFlag{"explain", "FILE", "",
                "explain the known error texts in this log; - reads standard input",
                set<intoText, &DoctorCommand::explain>},
+    DoctorFlag{"output", "FILE", "", "also write the JSON into this file",
+               set<intoText, &DoctorCommand::json_to>},
+    DoctorFlag{"serve", "[HOST:]PORT", "",
+               "then stay, and serve the findings and the links' counters as metrics here; a port "
+               "alone is one of loopback, and 0 a free one",
+               set<intoText, &DoctorCommand::serve>},
+    DoctorFlag{"every", "TIME", "5m", "with --serve: time between two diagnoses",
+               set<intoPause, &DoctorCommand::every>},
     DoctorFlag{"listen", "IP[:PORT]", "port 5555",
                "then wait here for the doctor of another host, at this address of this host",
                set<intoText, &DoctorCommand::listen>},
@@ -236,6 +265,32 @@ constexpr std::array kSnapshotFlags{
     kPathFlag,
     kBucketFlag,
 };
+constexpr std::array kNodesFlags{
+    DoctorFlag{"FILES", "FILES ...", "required",
+               "outputs of `viaduct doctor --json`, one for each node, also within a log; - reads "
+               "standard input",
+               add<intoOneText, &DoctorCommand::files>},
+    DoctorFlag{"output", "FILE", "", "also write an HTML page",
+               set<intoText, &DoctorCommand::page>},
+    DoctorFlag{
+        "expect", "NODE,...", "",
+        "the nodes that should have answered; a node without a result is reported. Also takes "
+        "the output of `kubectl get nodes -o name`",
+        set<intoText, &DoctorCommand::expected>},
+};
+constexpr auto kNodesAbout =
+    "Make one page of many nodes' diagnoses.\n\n"
+    "Findings that several nodes share are one entry, the worst first: \"11 of 64 nodes\", with "
+    "the "
+    "fix. The page also lists the facts in which the nodes differ, and the nodes that did not "
+    "answer. The page needs no network and no script.";
+constexpr auto kNodesMore =
+    "Exit codes: those of `viaduct doctor` for the worst node; a node that did not answer counts "
+    "as "
+    "1.\n\n"
+    "Examples:\n"
+    "  kubectl -n viaduct logs -l part=doctor --tail=-1 | deploy/collect-results.sh nodes\n"
+    "  viaduct doctor nodes nodes/*.json -o nodes.html --expect \"$(kubectl get nodes -o name)\"";
 constexpr auto kDoctorAbout =
     "Find out what keeps this node from fast transfers.\n\n"
     "The doctor looks at RDMA devices, PCIe, IOMMU, GPUs, limits, networks, libraries, variables, "
@@ -253,6 +308,7 @@ constexpr auto kDoctorMore =
     "  kubectl logs prefill-0 | viaduct doctor --explain -\n"
     "  viaduct doctor --listen 192.168.1.100     # on one host\n"
     "  viaduct doctor --peer 192.168.1.100       # on the other\n"
+    "  viaduct doctor --node --serve 0.0.0.0:27181\n"
     "  viaduct doctor snapshot -o node.tar.gz\n"
     "  viaduct doctor --root node.tar.gz";
 constexpr auto kSnapshotAbout =
@@ -270,13 +326,19 @@ Command doctorCommand() {
                                 .flags = kSnapshotFlags,
                                 .run = runSnapshot,
                                 .wrong = kExitNoDiagnosis});
+  const Command nodes = commandOf<DoctorCommand>({.name = "viaduct doctor nodes",
+                                                  .about = kNodesAbout,
+                                                  .more = kNodesMore,
+                                                  .flags = kNodesFlags,
+                                                  .run = runDoctorNodes,
+                                                  .wrong = kExitNoDiagnosis});
   return commandOf<DoctorCommand>({.name = "viaduct doctor",
                                    .about = kDoctorAbout,
                                    .more = kDoctorMore,
                                    .flags = kDoctorFlags,
                                    .run = runDoctor,
                                    .wrong = kExitNoDiagnosis,
-                                   .nested = {snapshot}});
+                                   .nested = {snapshot, nodes}});
 }
 
 }  // namespace viaduct::app

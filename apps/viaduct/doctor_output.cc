@@ -71,7 +71,7 @@ int doctorExit(const diag::Findings& findings) {
 }
 
 std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose) {
-  const auto& [node, findings] = diagnosis;
+  const auto& [node, findings, facts] = diagnosis;
   const auto known = [](const std::string& text) { return text.empty() ? "(unknown)" : text; };
   std::string out = fmt::format("viaduct {} doctor: {}, Linux {}, {}\n\n", VIADUCT_VERSION,
                                 known(node.hostname), known(node.kernel), known(node.machine));

@@ -1,6 +1,7 @@
 #include "viaduct/interrupt.h"
 
 #include <signal.h>
+#include <time.h>
 
 namespace viaduct::app {
 namespace {
@@ -16,6 +17,19 @@ const base::StopFlag& stopOnSignals() {
   ::sigaction(SIGINT, &act, nullptr);
   ::sigaction(SIGTERM, &act, nullptr);
   return interrupted;
+}
+
+EndingSignals::EndingSignals() {
+  ::sigemptyset(&signals_);
+  ::sigaddset(&signals_, SIGINT);
+  ::sigaddset(&signals_, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &signals_, nullptr);
+}
+
+bool EndingSignals::comesWithin(std::chrono::nanoseconds time) const {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  const timespec wait{.tv_sec = seconds.count(), .tv_nsec = (time - seconds).count()};
+  return ::sigtimedwait(&signals_, nullptr, &wait) > 0;
 }
 
 }  // namespace viaduct::app

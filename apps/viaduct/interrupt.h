@@ -1,5 +1,10 @@
-// Turns SIGINT and SIGTERM into a stop flag. Threads: the main one, before it starts others.
+// SIGINT and SIGTERM as a stop flag, or as the end of a pause. Threads: the main one, before it
+// starts others.
 #pragma once
+
+#include <signal.h>
+
+#include <chrono>
 
 #include "base/stop.h"
 
@@ -8,5 +13,17 @@ namespace viaduct::app {
 // From this call on, either signal sets the flag. A second signal of the same kind ends the process
 // at once.
 const base::StopFlag& stopOnSignals();
+
+// For a command that repeats something until either signal ends it. From the constructor on, both
+// signals wait for comesWithin().
+class EndingSignals {
+ public:
+  EndingSignals();
+  // Waits for one of them, for this long at most. Returns whether it has arrived.
+  bool comesWithin(std::chrono::nanoseconds time) const;
+
+ private:
+  sigset_t signals_ = {};
+};
 
 }  // namespace viaduct::app

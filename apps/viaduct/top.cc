@@ -1,6 +1,4 @@
 #include <fmt/format.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 #include <viaduct/deadline.h>
 
@@ -16,6 +14,7 @@
 #include "base/text_table.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
+#include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/top_rows.h"
 
@@ -38,25 +37,6 @@ Moment lookAtAgents() {
   return {.at = Clock::now(), .agents = samplesOf(texts)};
 }
 
-// Waits for the signals that end the command. Returns whether one has arrived.
-class Ending {
- public:
-  Ending() {
-    ::sigemptyset(&signals_);
-    ::sigaddset(&signals_, SIGINT);
-    ::sigaddset(&signals_, SIGTERM);
-    ::sigprocmask(SIG_BLOCK, &signals_, nullptr);
-  }
-  bool comesWithin(std::chrono::nanoseconds time) const {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
-    const timespec wait{.tv_sec = seconds.count(), .tv_nsec = (time - seconds).count()};
-    return ::sigtimedwait(&signals_, nullptr, &wait) > 0;
-  }
-
- private:
-  sigset_t signals_ = {};
-};
-
 struct TopOptions {
   std::chrono::nanoseconds interval = std::chrono::seconds(1);
   bool once = false;
@@ -78,7 +58,7 @@ void print(const Moment& before, const Moment& now, const TopOptions& options) {
 }
 
 int runTop(const TopOptions& options) {
-  const Ending ending;
+  const EndingSignals ending;
   Moment before = lookAtAgents();
   if (before.agents.empty()) return fail(std::string(kNobody), kExitFailed);
   while (!ending.comesWithin(options.interval)) {

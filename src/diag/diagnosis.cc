@@ -27,6 +27,10 @@ void describe(auto& json, base::Is<Finding> auto& finding) {
   json.keep("fix", finding.fix);
   json.keep("gain", finding.gain);
 }
+void describe(auto& json, base::Is<NodeFact> auto& fact) {
+  json.need("item", fact.item);
+  json.need("value", fact.value);
+}
 void describe(auto& json, base::Is<Fine> auto& fine) {
   json.need("topic", fine.topic);
   json.need("what", fine.what);
@@ -37,12 +41,13 @@ NodeName nameOf(const Node& node) {
 }
 
 base::Json asJson(const Diagnosis& diagnosis) {
-  const auto& [node, findings] = diagnosis;
+  const auto& [node, findings, facts] = diagnosis;
   return {{"format", kFormat},
           {"node", base::JsonWriter::of(node)},
           {"worst", findings.all().empty() ? "fine" : severityName(findings.worst())},
           {"findings", base::JsonWriter::of(findings.all())},
-          {"in_order", base::JsonWriter::of(findings.fines())}};
+          {"in_order", base::JsonWriter::of(findings.fines())},
+          {"facts", base::JsonWriter::of(facts)}};
 }
 
 Result<Diagnosis> diagnosisFromJson(const std::string& text) {
@@ -57,6 +62,7 @@ Result<Diagnosis> diagnosisFromJson(const std::string& text) {
   from.need("node", out.node);
   from.need("findings", findings);
   from.need("in_order", fines);
+  from.may("facts", out.facts);
   VIADUCT_CHECK(from.status("doctor", "the peer's diagnosis"));
   for (Finding& one : findings) {
     out.findings.begin(one.topic);

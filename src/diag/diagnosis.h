@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "diag/findings.h"
@@ -16,9 +17,15 @@ struct NodeName {
 };
 NodeName nameOf(const Node& node);
 
+// A row of the node's card: "kernel" and its value. An item may have several rows.
+struct NodeFact {
+  std::string item = {}, value = {};
+};
+
 struct Diagnosis {
   NodeName node = {};
   Findings findings = {};
+  std::vector<NodeFact> facts = {};  // empty: an older doctor, or the facts were not asked for
 };
 
 base::Json asJson(const Diagnosis& diagnosis);

@@ -82,17 +82,17 @@ std::string describeInterface(const Node& node, const std::string& name) {
 class CardRows {
  public:
   void row(std::string_view item, const std::string& value) {
-    out_ += fmt::format("| {} | {} |\n", item, value.empty() ? "unknown" : value);
+    out_.push_back({std::string(item), value.empty() ? "unknown" : value});
   }
-  std::string take() { return "| item | value |\n|---|---|\n" + out_; }
+  std::vector<NodeFact> take() { return std::move(out_); }
 
  private:
-  std::string out_;
+  std::vector<NodeFact> out_;
 };
 
 }  // namespace
 
-std::string nodeCard(const Node& node) {
+std::vector<NodeFact> nodeFacts(const Node& node) {
   const Tree& tree = node.tree;
   CardRows table;
   table.row("host", node.live.hostname);
@@ -116,6 +116,13 @@ std::string nodeCard(const Node& node) {
     table.row(library.name, library.path + (library.version.empty() ? "" : ", ") + library.version);
   table.row("locked memory", lockedMemory(tree));
   return table.take();
+}
+
+std::string nodeCard(const Node& node) {
+  std::string out = "| item | value |\n|---|---|\n";
+  for (const NodeFact& fact : nodeFacts(node))
+    out += fmt::format("| {} | {} |\n", fact.item, fact.value);
+  return out;
 }
 
 }  // namespace viaduct::diag

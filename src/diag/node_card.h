@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "diag/diagnosis.h"
 #include "diag/node.h"
 
 namespace viaduct::diag {
 
-// A Markdown table. Unknown facts read "unknown".
+// Unknown values read "unknown".
+std::vector<NodeFact> nodeFacts(const Node& node);
+// The facts as a Markdown table.
 std::string nodeCard(const Node& node);
 
 }  // namespace viaduct::diag

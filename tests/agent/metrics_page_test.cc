@@ -5,28 +5,40 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "agent/metrics/statistics_text.h"
+#include "diag/node_metrics.h"
 #include "support/paths.h"
 
 namespace viaduct::agent {
 namespace {
 
-TEST(MetricsPage, HasEveryMetric) {
+// The rows of the page whose metric begins with this name, except those that begin with `other`.
+std::vector<std::string> rowsOf(const std::string& name, const std::string& other) {
   std::ifstream page(std::string(testing::kSourceDir) + "/docs/metrics.md");
-  ASSERT_TRUE(page);
   std::vector<std::string> rows;
   for (std::string line; std::getline(page, line);)
-    if (line.starts_with("| `viaduct_")) rows.push_back(line);
-  ASSERT_EQ(rows.size(), metricFamilies().size());
+    if (line.starts_with("| `" + name) && !line.starts_with("| `" + other)) rows.push_back(line);
+  return rows;
+}
+
+void expectRows(const std::vector<std::string>& rows,
+                std::span<const base::MetricFamily> families) {
+  ASSERT_EQ(rows.size(), families.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const base::MetricFamily& family = metricFamilies()[i];
+    const base::MetricFamily& family = families[i];
     EXPECT_TRUE(rows[i].starts_with(fmt::format("| `{}` | {} |", family.name, family.type)))
         << rows[i];
     EXPECT_TRUE(rows[i].ends_with(fmt::format("| {} |", family.help))) << rows[i];
   }
+}
+
+TEST(MetricsPage, HasEveryMetric) {
+  expectRows(rowsOf("viaduct_", "viaduct_node"), metricFamilies());
+  expectRows(rowsOf("viaduct_node", "-"), diag::nodeMetricFamilies());
 }
 
 TEST(MetricsPage, HasEveryLabelInTheRowOfItsMetric) {

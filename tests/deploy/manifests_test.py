@@ -317,6 +317,8 @@ def command_lines(objects):
                 words = words[3:]
             if words[0] == "viaduct-suite":
                 words = ["viaduct", "bench"] + words[1:]
+            if words[0] == "viaduct-doctor-node":
+                words = ["viaduct", "doctor", "--node"] + words[1:]
             if words[0] == "sh":
                 for call in re.findall(r"viaduct ((?:doctor|env|bench)[^;|&]*)", words[2]):
                     yield ["viaduct"] + call.split()

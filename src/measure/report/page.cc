@@ -68,14 +68,6 @@ std::vector<Section> sectionsOf(const std::vector<Source>& sources,
   return out;
 }
 
-// The browser must fetch nothing and run no script, even if a result file contains HTML.
-constexpr auto kHead =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-    "'unsafe-inline'; img-src data:\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n";
-
 }  // namespace
 
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
@@ -86,7 +78,7 @@ std::string reportPage(const std::vector<Source>& sources, const std::string& ve
                                 [](const Series& one) { return hasSizes(one.rows.front()); });
   const std::vector<Section> sections = sectionsOf(sources, series, suites);
   const std::string heading = escaped(title.empty() ? titleOf(sources) : title);
-  std::string out = fmt::format(kHead, heading, pageStyle());
+  std::string out = pageHead(heading);
   out += fmt::format("<header>\n<h1>{}</h1>\n", heading) + originHtml(sources) +
          outcomeHtml(sources, series, suites) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";

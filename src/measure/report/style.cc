@@ -1,5 +1,7 @@
 #include "measure/report/style.h"
 
+#include <fmt/format.h>
+
 namespace viaduct::measure {
 namespace {
 
@@ -159,8 +161,19 @@ details summary h2 { display: inline; margin: 0; }
 }
 )CSS";
 
+// The browser must fetch nothing and run no script, even if a result file contains HTML.
+constexpr auto kHead =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+    "'unsafe-inline'; img-src data:\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<link rel=\"icon\" "
+    "href=\"data:,\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n";
+
 }  // namespace
 
-std::string_view pageStyle() { return kStyle; }
+std::string pageHead(const std::string& title, std::string_view more_style) {
+  return fmt::format(kHead, title, kStyle, more_style);
+}
 
 }  // namespace viaduct::measure
