@@ -224,12 +224,11 @@ py::list dictsOf(const std::vector<DrainLeft>& left) {
   using py::operator""_a;
   py::list list;
   for (const DrainLeft& one : left)
-    list.append(py::dict("peer"_a = one.peer, "answered"_a = one.answered,
-                         "transfers"_a = one.transfers, "bytes"_a = one.bytes,
-                         "their_transfers"_a = one.their_transfers,
-                         "their_bytes"_a = one.their_bytes, "lent"_a = one.lent,
-                         "borrowed"_a = one.borrowed, "streams"_a = one.streams,
-                         "unsent_bytes"_a = one.unsent_bytes));
+    list.append(py::dict(
+        "peer"_a = one.peer, "answered"_a = one.answered, "transfers"_a = one.transfers,
+        "bytes"_a = one.bytes, "their_transfers"_a = one.their_transfers,
+        "their_bytes"_a = one.their_bytes, "lent"_a = one.lent, "borrowed"_a = one.borrowed,
+        "streams"_a = one.streams, "unsent_bytes"_a = one.unsent_bytes));
   return list;
 }
 
@@ -496,9 +495,9 @@ void bindAgent(py::module_& module) {
            "close($self, /)\n--\n\nTells all peers that the agent leaves, and ends all transfers. "
            "Calls that wait in other\nthreads fail with an error. A second close() does nothing.")
       .def("drain", drain, py::arg("timeout") = py::none(), kDrain)
-      .def("undrain",
-           [](AgentState& state) { valueOf(ask(state, "undrain", &Agent::undrain)); },
-           kUndrain)
+      .def(
+          "undrain", [](AgentState& state) { valueOf(ask(state, "undrain", &Agent::undrain)); },
+          kUndrain)
       .def_property_readonly("drain_state", drainState, kDrainState)
       .def_property_readonly("closed", &AgentState::isClosed, "Whether close() was called.")
       .def_property_readonly(
