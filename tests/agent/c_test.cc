@@ -122,7 +122,7 @@ TEST_F(CInterface, DrainsWhileATransferRuns) {
   ok(viaduct_transfer_plan(stuck, VIADUCT_WRITE, peer, blocksOf(local.address, 1), nullptr, 0,
                            blocksOf(there.address, 1), nullptr, 0, nullptr, VIADUCT_NORMAL,
                            &transfer, &error_));
-  ok(viaduct_transfer_post(transfer, nullptr, 0, VIADUCT_DEFAULT_DEADLINE, &error_));
+  ok(viaduct_transfer_post(transfer, VIADUCT_DEFAULT_DEADLINE, nullptr, 0, &error_));
   std::uint64_t cut_off = 7;
   viaduct_error drain_error = VIADUCT_INIT(viaduct_error);
   std::thread drain([&] { viaduct_agent_drain(stuck, VIADUCT_FOREVER, &cut_off, &drain_error); });
