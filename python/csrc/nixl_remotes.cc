@@ -138,7 +138,8 @@ bool NixlAgent::removeRemote(const std::string& name) {
 void NixlAgent::forgetRemoved() {
   std::erase_if(removed_, [this](const Peer& peer) {
     if (remotes_.contains(peer.name())) return true;
-    if (peer.state() == PeerState::kReady) return false;
+    const PeerState state = peer.state();
+    if (state == PeerState::kReady || state == PeerState::kDraining) return false;
     peer.forget();
     return true;
   });

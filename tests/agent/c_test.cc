@@ -105,13 +105,59 @@ class CInterface : public ::testing::Test {
   std::vector<viaduct_blocks> blocks_;
 };
 
+TEST_F(CInterface, DrainsWhileATransferRuns) {
+  // The transfer's one op never begins, so it runs until it is cancelled.
+  const viaduct_agent stuck = open("stuck", "tcp", "stop@op:1");
+  viaduct_peer peer{};
+  const std::string card = cardOf(b_);
+  ok(viaduct_card_import(stuck, card.data(), card.size(), &peer, &error_));
+  ok(viaduct_peer_wait_ready(peer, kSoon, &error_));
+  viaduct_pin_info there = VIADUCT_INIT(viaduct_pin_info);
+  ok(viaduct_peer_wait_pin(peer, "there", kSoon, &there, &error_));
+  viaduct_pin memory{};
+  ok(viaduct_memory_allocate(stuck, kBytes, "memory", 0, &memory, &error_));
+  viaduct_pin_info local = VIADUCT_INIT(viaduct_pin_info);
+  ok(viaduct_pin_describe(memory, &local, &error_));
+  viaduct_transfer transfer{};
+  ok(viaduct_transfer_plan(stuck, VIADUCT_WRITE, peer, blocksOf(local.address, 1), nullptr, 0,
+                           blocksOf(there.address, 1), nullptr, 0, nullptr, VIADUCT_NORMAL,
+                           &transfer, &error_));
+  ok(viaduct_transfer_post(transfer, VIADUCT_DEFAULT_DEADLINE, nullptr, 0, &error_));
+  std::uint64_t cut_off = 7;
+  viaduct_error drain_error = VIADUCT_INIT(viaduct_error);
+  std::thread drain([&] { viaduct_agent_drain(stuck, VIADUCT_FOREVER, &cut_off, &drain_error); });
+  std::array<viaduct_drain_left, 2> left{};
+  left[0].size = left[1].size = sizeof left[0];
+  for (std::uint64_t count = 0; count == 0 || left[0].answered == 0;)
+    ok(viaduct_agent_drain_left(stuck, left.data(), left.size(), &count, &error_));
+  EXPECT_STREQ(left[0].peer, "b");
+  EXPECT_EQ(left[0].transfers, 1U);
+  EXPECT_EQ(left[0].bytes, 4096U);
+  EXPECT_EQ(left[0].their_transfers, 0U);
+  std::int32_t state = 0;
+  ok(viaduct_peer_state(peer, &state, nullptr, &error_));
+  EXPECT_EQ(state, VIADUCT_PEER_IS_DRAINING);
+  invalid(viaduct_agent_drain(stuck, 0, nullptr, &error_), "drains already");
+  refused(viaduct_peer_connect(stuck, "127.0.0.1:1", &peer, &error_), VIADUCT_DRAINING, "drains");
+  ok(viaduct_agent_undrain(stuck, &error_));
+  drain.join();
+  EXPECT_EQ(drain_error.code, VIADUCT_CANCELLED) << drain_error.text;
+  invalid(viaduct_agent_undrain(stuck, &error_), "no drain runs");
+  ok(viaduct_agent_drain(stuck, 1'000'000, &cut_off, &error_));
+  EXPECT_EQ(cut_off, 1U);
+  ok(viaduct_transfer_close(transfer, &error_));
+  ok(viaduct_pin_close(memory, &error_));
+  ok(viaduct_peer_close(peer, &error_));
+  ok(viaduct_agent_close(stuck, &error_));
+}
+
 TEST_F(CInterface, NamesItsCodesAndVersions) {
   EXPECT_EQ(viaduct_abi_version(), std::uint32_t{VIADUCT_ABI_VERSION});
   EXPECT_TRUE(std::string_view(viaduct_version()).starts_with("0."));
   EXPECT_STREQ(viaduct_code_name(VIADUCT_OK), "ok");
-  for (viaduct_code code = VIADUCT_INVALID; code <= VIADUCT_CORRUPT; ++code)
+  for (viaduct_code code = VIADUCT_INVALID; code <= VIADUCT_DRAINING; ++code)
     EXPECT_STRNE(viaduct_code_name(code), "unknown code") << code;
-  for (const viaduct_code code : {-1, VIADUCT_CORRUPT + 1, INT32_MIN, INT32_MAX})
+  for (const viaduct_code code : {-1, VIADUCT_DRAINING + 1, INT32_MIN, INT32_MAX})
     EXPECT_STREQ(viaduct_code_name(code), "unknown code");
 }
 

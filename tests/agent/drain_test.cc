@@ -213,7 +213,7 @@ TEST_F(Drain, WaitsForLeasesAndThePostsUnderThem) {
   testing::fillRandom(theirs_->bytes(), 1);
   auto lease = leaver_->lease(*user_at_leaver_, all(theirs_->info()), {.duration = 1h});
   ASSERT_TRUE(lease);
-  auto drained = drain(1h);
+  auto drained = drain(Deadline::never());
   waitUntilTold();
   // Lent before the drain, and borrowed in it.
   auto borrowed = user_->borrow(*leaver_at_user_, lease->ticket());

@@ -44,6 +44,7 @@ Statistics filled() {
   out.rdma_ports = 8;
   out.errors_without_rail[static_cast<std::size_t>(Code::kTimeout)] = 1;
   out.peers[static_cast<std::size_t>(PeerState::kReady)] = 10'000;
+  out.draining = true;
   return out;
 }
 
@@ -133,6 +134,10 @@ viaduct_peers{agent="prefill \"0\"",pid="42",state="connecting"} 0
 viaduct_peers{agent="prefill \"0\"",pid="42",state="ready"} 10000
 viaduct_peers{agent="prefill \"0\"",pid="42",state="lost"} 0
 viaduct_peers{agent="prefill \"0\"",pid="42",state="gone"} 0
+viaduct_peers{agent="prefill \"0\"",pid="42",state="draining"} 0
+# TYPE viaduct_draining gauge
+# HELP viaduct_draining 1 while the agent drains, otherwise 0.
+viaduct_draining{agent="prefill \"0\"",pid="42"} 1
 # TYPE viaduct_pins gauge
 # HELP viaduct_pins Registered pieces of memory.
 viaduct_pins{agent="prefill \"0\"",pid="42"} 7

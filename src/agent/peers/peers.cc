@@ -259,7 +259,7 @@ void Peers::beginDrain(Clock::time_point until) {
 }
 
 void Peers::endDrain() {
-  drain_until_ = Clock::time_point::max();
+  drain_until_.reset();
   const auto peers = peers_;
   for (const auto& peer : peers) peer->announceDrain();
 }

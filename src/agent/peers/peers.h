@@ -75,11 +75,11 @@ class Peers {
   // The budget for the pins that all peers together have announced.
   base::Budget& pinsBytes() { return pins_bytes_; }
 
-  // Drains. The agent begins nothing new until the time given here, or for ever without one.
+  // Drains. From beginDrain() to endDrain(), the agent begins nothing new.
   void beginDrain(Clock::time_point until);
   void endDrain();
-  bool drains() const { return drain_until_ != Clock::time_point::max(); }
-  Clock::time_point drainUntil() const { return drain_until_; }
+  bool drains() const { return drain_until_.has_value(); }
+  Clock::time_point drainUntil() const { return drain_until_.value_or(Clock::time_point::max()); }
   // The error of a call that would begin something new.
   Error drainError(const char* operation) const;
   // The peers with work that has not ended.
@@ -149,7 +149,7 @@ class Peers {
   NoteBacklog notes_;
   base::Watchers note_watchers_;
   bool recheck_ = false;
-  Clock::time_point drain_until_ = Clock::time_point::max();
+  std::optional<Clock::time_point> drain_until_;
   Duration beat_every_{};
   Clock::time_point last_beat_{};
   base::Poller::Id beat_timer_ = 0;

@@ -10,6 +10,13 @@
 
 namespace viaduct::meet::embedded {
 
+namespace {
+
+// A server that is stopped or cut off delays a program that leaves by at most this time.
+constexpr Duration kWithdrawnWithin = std::chrono::seconds(1);
+
+}  // namespace
+
 DirectoryClient::DirectoryClient(SitePtr site)
     : site_(std::move(site)), connection_(site_, *this) {}
 
@@ -26,6 +33,7 @@ void DirectoryClient::ready() {
 Status DirectoryClient::message(Type type, ByteSpan payload) {
   if (type != Type::kAnswer) return Ok{};
   VIADUCT_TRY(auto answer, base::decode<AnswerMessage>(payload));
+  if (withdrawing_.erase(answer.request) > 0) changed_.notify_all();
   const auto found = requests_.find(answer.request);
   if (found == requests_.end()) return Ok{};
   PendingRequest& request = found->second;
@@ -104,9 +112,13 @@ Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const st
 }
 
 void DirectoryClient::withdraw(std::uint32_t request) {
-  const auto held = site_->loop->hold();
-  if (requests_.erase(request) > 0)
-    connection_.send(makePacket(Type::kWithdraw, NumberMessage{request}));
+  auto held = site_->loop->hold();
+  if (requests_.erase(request) == 0 || !connection_.ready()) return;
+  withdrawing_.insert(request);
+  connection_.send(makePacket(Type::kWithdraw, NumberMessage{request}));
+  const auto over = [&] { return !withdrawing_.contains(request) || !connection_.ready(); };
+  changed_.wait_until(held, Clock::now() + kWithdrawnWithin, over);
+  withdrawing_.erase(request);
 }
 
 Result<std::string> DirectoryClient::find(const std::string& name, Deadline until,

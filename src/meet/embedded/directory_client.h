@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "meet/embedded/messages.h"
@@ -23,6 +24,7 @@ class DirectoryClient final : private ServerConnectionUser {
   DirectoryClient& operator=(const DirectoryClient&) = delete;
 
   Result<std::uint32_t> publish(const std::string& name, const std::string& value, Deadline until);
+  // Waits until the server has confirmed it: from then on nobody finds the name.
   void withdraw(std::uint32_t request);
   Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop);
 
@@ -49,6 +51,7 @@ class DirectoryClient final : private ServerConnectionUser {
   std::condition_variable changed_;
   std::uint32_t last_ = 0;
   std::map<std::uint32_t, PendingRequest> requests_;  // published entries and pending requests
+  std::set<std::uint32_t> withdrawing_;  // without the server's confirmation yet
   ServerConnection connection_;
 };
 

@@ -103,9 +103,11 @@ void Directory::withdraw(GuestId guest, std::uint32_t request) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
     return entry.second.by.is(guest, request);
   });
-  if (found == entries_.end()) return;
-  close(found->second.by);
-  remove(Name(found->first));
+  if (found != entries_.end()) {
+    close(found->second.by);
+    remove(Name(found->first));
+  }
+  answer({guest, request}, {});
 }
 
 void Directory::find(GuestId guest, const NameMessage& message) {
