@@ -332,14 +332,16 @@ void PeerImpl::loseIfLinkBroke() {
 }
 
 // Logs once per life each unusable link, as the path may be slower for it. If a same-host backend
-// cannot reach another host, that is no warning.
+// cannot reach another host, or the card keeps a backend out, that is no warning.
 void PeerImpl::warnOfUnusableLinks() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
     if (state.phase != core::LinkState::Phase::kUnusable) continue;
     const core::Capabilities& can = basis_.backend(slot->backend()).can();
     const bool here = own_ || basis_.isThisHost(session_->connection().theirs().boot);
-    log(can.same_host && !here ? LogLevel::kInfo : LogLevel::kWarning,
+    const bool limited = rights_->isLimited() || !redialer_.theirs().empty();
+    const bool expected = (can.same_host && !here) || (limited && !can.checks_rights);
+    log(expected ? LogLevel::kInfo : LogLevel::kWarning,
         "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
   }
 }
