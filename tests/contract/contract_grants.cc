@@ -14,7 +14,7 @@
 namespace viaduct::testing {
 namespace {
 
-constexpr std::uint64_t kBytes = 64 << 10;
+constexpr std::uint64_t kGranted = 64 << 10;
 constexpr std::byte kTheirs{0x5a}, kOurs{0xa5};
 
 }  // namespace
@@ -31,15 +31,15 @@ class GrantContract : public BackendContract {
     b_.emplace(agent::AgentOfAClock::of(owner_));
     a_.emplace(agent::AgentOfAClock::of(holder_));
     for (auto* pin : {&granted_, &other_}) {
-      auto made = b_->allocate(kBytes, {.label = pin == &granted_ ? "a/1" : "b/1"});
+      auto made = b_->allocate(kGranted, {.label = pin == &granted_ ? "a/1" : "b/1"});
       ASSERT_TRUE(made) << made.error().text();
       pin->emplace(*std::move(made));
-      fillWith((*pin)->bytes(), kTheirs);
+      fillWith(**pin, kTheirs);
     }
     // A free slot, which is the right to no pin.
-    ASSERT_TRUE(b_->allocate(kBytes, {.label = "a/released"})->release());
-    here_.emplace(*a_->allocate(kBytes));
-    fillWith(here_->bytes(), kOurs);
+    ASSERT_TRUE(b_->allocate(kGranted, {.label = "a/released"})->release());
+    here_.emplace(*a_->allocate(kGranted));
+    fillWith(*here_, kOurs);
   }
   std::shared_ptr<agent::AgentImpl> make(const char* name) {
     auto made = agent::AgentImpl::open(settings(name), &clock_);
@@ -112,7 +112,7 @@ TEST_P(GrantContract, TheHolderReachesTheGrantedPins) {
   ASSERT_TRUE(written) << written.error().text();
   comeBehindTheAgents();
   EXPECT_TRUE(allAre(granted_->bytes(), kOurs));
-  fillWith(granted_->bytes(), kTheirs);
+  fillWith(*granted_, kTheirs);
   const Status read = move(OpKind::kRead, *granted_);
   ASSERT_TRUE(read) << read.error().text();
   comeBehindTheAgents();
@@ -121,8 +121,8 @@ TEST_P(GrantContract, TheHolderReachesTheGrantedPins) {
 
 TEST_P(GrantContract, APinThatComesLaterIsReachedIfItsLabelMatches) {
   connect({.pins = "a/*"});
-  const auto denied = b_->allocate(kBytes, {.label = "b/2"});
-  const auto later = b_->allocate(kBytes, {.label = "a/2"});
+  const auto denied = b_->allocate(kGranted, {.label = "b/2"});
+  const auto later = b_->allocate(kGranted, {.label = "a/2"});
   ASSERT_TRUE(denied && later);
   waitForPin(*b_at_a_, "a/2");
   EXPECT_EQ(b_at_a_->pins().size(), 2U);
@@ -163,7 +163,7 @@ TEST_P(GrantContract, NothingIsReachedAfterTheCardIsRevoked) {
   waitForPin(*b_at_a_, "b/1");
   if (carries()) {
     EXPECT_TRUE(move(OpKind::kRead, *other_));
-    fillWith(here_->bytes(), kOurs);
+    fillWith(*here_, kOurs);
   }
   const std::uint64_t epoch = b_at_a_->epoch();
   ASSERT_TRUE(b_->revokeCard(card_));
@@ -184,11 +184,11 @@ TEST_P(GrantContract, ATransferInFlightEndsFenced) {
   const auto there = b_->allocate(kLarge, {.label = "a/large"});
   const auto from = a_->allocate(kLarge);
   ASSERT_TRUE(there && from);
-  fillWith(there->bytes(), kTheirs);
+  fillWith(*there, kTheirs);
   for (int round = 0; round < 4; ++round) {
     connect({.pins = "a/*"});
     waitForPin(*b_at_a_, "a/large");
-    fillWith(from->bytes(), static_cast<std::byte>(round));
+    fillWith(*from, static_cast<std::byte>(round));
     auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*from), whole(*there));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());

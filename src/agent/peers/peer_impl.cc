@@ -340,8 +340,11 @@ void PeerImpl::loseIfLinkBroke() {
   }
 }
 
+// False if a backend of one host cannot reach another host, or the card keeps the backend out.
 bool PeerImpl::shouldReach(const core::Capabilities& can) const {
-  return !can.same_host || own_ || basis_.isThisHost(session_->connection().theirs().boot);
+  const bool here = own_ || basis_.isThisHost(session_->connection().theirs().boot);
+  const bool limited = rights_->isLimited() || !redialer_.theirs().empty();
+  return (!can.same_host || here) && (!limited || can.checks_rights);
 }
 
 // Logs once per life each unusable link, as the path may be slower for it.

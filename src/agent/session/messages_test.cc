@@ -133,7 +133,7 @@ TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   kind[4] = std::byte{5};
   EXPECT_FALSE(base::decode<PinMessage>(kind));
   Bytes access = base::encode(fullPin());
-  access[5] = std::byte{2};
+  access[5] = std::byte{3};
   EXPECT_FALSE(base::decode<PinMessage>(access));
   Hello epoch = fullHello();
   epoch.last_epoch = kMaxEpoch;
