@@ -41,6 +41,10 @@ target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Th
 
 add_test(NAME Tools.TheChecksFindWhatTheyAreFor
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
+add_test(NAME Tools.WorkflowsCallDevAlone COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_workflows_test.py)
+set_tests_properties(Tools.WorkflowsCallDevAlone PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME Docs.LicencesAreThoseOfTheDependencies
+  COMMAND ${Python3_EXECUTABLE} -B ${tools}/licences.py --check)
 add_test(NAME Tools.LocksAreHeldWhereTheyAreNeeded COMMAND ${tools}/check_locks.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(Tools.LocksAreHeldWhereTheyAreNeeded PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME Docs.LinksLeadSomewhere

@@ -41,10 +41,6 @@ Command viaductCommand() {
                               .about = "Print the help of a command, as in `viaduct help bench`.",
                               .flags = kHelpFlags,
                               .run = [](const HelpOptions&) { return runViaduct({}); }});
-  const auto version =
-      commandOf<Nothing>({.name = "viaduct version",
-                          .about = "Print the versions of viaduct and of the loaded libraries.",
-                          .run = [](const Nothing&) { return runViaduct({.version = true}); }});
   return commandOf<Nothing>(
       {.name = "viaduct",
        .about = "Moves memory blocks between processes and hosts, and measures how fast they move.",
@@ -76,7 +72,7 @@ Command viaductCommand() {
                   settingsCommand(),
                   completionCommand(),
                   help,
-                  version}});
+                  versionCommand()}});
 }
 
 }  // namespace viaduct::app

@@ -24,6 +24,7 @@ Command settingsCommand();
 Command suiteCommand();
 Command swapCommand();
 Command topCommand();
+Command versionCommand();
 Command validateCommand();
 
 // Returns `viaduct` itself. All other commands are nested in it.

@@ -1,4 +1,4 @@
-// The text of `viaduct --version`. Threads: the main one.
+// `viaduct version`, and the text of `viaduct --version`. Threads: the main one.
 #pragma once
 
 #include <string>

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "app/program.h"
@@ -70,6 +71,17 @@ TEST(Version, NamesTheCommitAndTheLibrariesThatAreLoaded) {
        {std::vector<std::string>{"-V"}, {"version"}, {"bench", "--version"}, {"suite", "-V"}})
     EXPECT_EQ(printedBy(words), text) << words[0];
   EXPECT_EQ(printedBy({"--version"}, "nixlbench"), text);
+}
+
+TEST(Version, HasAllThatAReportOfAFaultNeeds) {
+  const auto json = nlohmann::json::parse(printedBy({"version", "--json"}));
+  const std::string text = printedBy({"--version"});
+  EXPECT_EQ(text.rfind("viaduct " + json.at("version").get<std::string>(), 0), 0U) << text;
+  for (const char* field : {"commit", "compiler", "libc", "kernel", "machine"})
+    EXPECT_TRUE(json.at(field).is_string()) << field;
+  for (const auto& backend : json.at("backends"))
+    EXPECT_NE(text.find(backend.at("name").get<std::string>()), std::string::npos) << text;
+  EXPECT_FALSE(json.at("backends").empty());
 }
 
 TEST(Help, OfACommandIsWhatItsFlagPrints) {

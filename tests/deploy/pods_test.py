@@ -119,14 +119,16 @@ def group(objects, make, _):
     expect(rows_of(again[0], 15, 4) == 3, "three block sizes", *again)
 
 
+FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+
+
 def metrics(objects, make, made):
     """Scrapes as Prometheus does, from outside of the pods, while a member waits for the other."""
     prefill = make(job(objects, "viaduct-prefill"))
     notes = job(objects, "viaduct-prefill")["spec"]["template"]["metadata"]["annotations"]
     [address] = {where for name, where in made.names.items() if name.startswith("viaduct-prefill-0.")}
     url = f"http://{address}:{notes['prometheus.io/port']}{notes['prometheus.io/path']}"
-    fetch = ["nsenter", f"--net=/proc/{made.switch.pid}/ns/net", sys.executable, "-c"]
-    fetch += ["import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())", url]
+    fetch = ["nsenter", f"--net=/proc/{made.switch.pid}/ns/net", sys.executable, "-c", FETCH, url]
     prefill.go()
     expect(prefill.wait_for("still waiting"), "it waits for the other member", prefill)
     got = subprocess.run(fetch, check=False, capture_output=True, text=True)
@@ -209,7 +211,20 @@ def read_baselines(viaduct, results, names):
         expect([str(row["block_size"]) for row in rows] == [name.split("-")[1].split(".")[0]], f"{name}: {rows} {ran.stderr}")
 
 
-def doctor(objects, make, _):
+def node_metrics(objects, make, made):
+    """The doctor of the component `metrics` serves the findings of its node."""
+    daemon = pods.named(objects, "DaemonSet", "viaduct-doctor")
+    notes = daemon["spec"]["template"]["metadata"]["annotations"]
+    one = make(daemon)
+    one.go()
+    expect(one.wait_for("metrics: http://"), "it serves its metrics", one)
+    fetch = ["nsenter", f"--net=/proc/{one.process.pid}/ns/net", sys.executable, "-c", FETCH,
+             f"http://127.0.0.1:{notes['prometheus.io/port']}{notes['prometheus.io/path']}"]
+    got = subprocess.run(fetch, check=False, capture_output=True, text=True)
+    expect("viaduct_node_findings{" in got.stdout, got.stdout + got.stderr, one)
+
+
+def doctor(objects, make, made):
     daemon = pods.named(objects, "DaemonSet", "viaduct-doctor")
     one = make(daemon)
     one.go()
@@ -224,6 +239,14 @@ def doctor(objects, make, _):
     ready = subprocess.run([word.replace("/tmp/worst", worst) for word in probe], check=False).returncode == 0
     expect(ready == (code < 2), f"ready: {ready}, with the exit code {code}", one)
     expect(one.process.poll() is None, "it stays", one)
+    log = one.text()
+    folder = os.path.join(one.volumes, "results")
+    collect = [os.path.join(cluster.ROOT, "deploy", "collect-results.sh"), folder]
+    names = subprocess.run(collect, input=log, check=True, capture_output=True, text=True).stdout.split()
+    expect(len(names) == 1, f"one result in the log: {names}", one)
+    call = [os.path.join(made.files, "bin", "viaduct"), "doctor", "nodes", *names, "--expect", "node9"]
+    ran = subprocess.run(call, check=False, capture_output=True, text=True)
+    expect(ran.returncode == max(code, 1) and "NO ANSWER  node9" in ran.stdout, f"{ran.returncode}: {ran.stdout}{ran.stderr}", one)
 
 
 def your_image(objects, make, _):
@@ -251,6 +274,7 @@ SCENARIOS = {
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
     "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K,1M", DURATION="100ms", BASELINES="iperf3,ucx_perftest", UCX_TLS="tcp,self")),
     "doctor": (doctor, PLAIN),
+    "node-metrics": (node_metrics, documented("Watch a run").replace("eks-efa", "generic-tcp")),
     "your-image": (your_image, PLAIN),
     "host-network": (pair, documented("The network of the node").replace("eks-efa", "generic-tcp")),
     "metrics": (metrics, documented("Watch a run").replace("eks-efa", "generic-tcp")),
