@@ -20,7 +20,8 @@ class TcpChannel final : public move::Channel {
     dial_ = std::make_unique<Dial>(poller, std::move(plan), std::move(done));
   }
   // Takes the socket of this life, after hello and welcome.
-  Status adopt(TcpShared& shared, const RemotePins& remote, std::uint64_t session, base::Fd fd);
+  Status adopt(TcpShared& shared, const RemotePins& remote, std::uint64_t session, base::Fd fd,
+               const Protection& protection, SocketKeys keys);
   // Null while the channel is not open.
   DataSocket* socket() { return socket_.get(); }
 

@@ -11,10 +11,10 @@ namespace {
 using CipherPtr = std::unique_ptr<EVP_CIPHER, decltype(&EVP_CIPHER_free)>;
 using ContextPtr = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
 
-const unsigned char* in(ByteSpan bytes) {
+const unsigned char* rawOf(ByteSpan bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
-unsigned char* out(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
+unsigned char* rawAt(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
 
 class CryptoAead final : public Aead {
  public:
@@ -33,10 +33,10 @@ class CryptoAead final : public Aead {
     EVP_CIPHER_CTX* const c = context_.get();
     int count = 0;
     return EVP_EncryptInit_ex2(c, nullptr, nullptr, nonce.data(), nullptr) == 1 &&
-           EVP_EncryptUpdate(c, nullptr, &count, in(aad), static_cast<int>(aad.size())) == 1 &&
-           (text.empty() ||
-            EVP_EncryptUpdate(c, out(to), &count, in(text), static_cast<int>(text.size())) == 1) &&
-           EVP_EncryptFinal_ex(c, out(tag), &count) == 1 &&
+           EVP_EncryptUpdate(c, nullptr, &count, rawOf(aad), static_cast<int>(aad.size())) == 1 &&
+           (text.empty() || EVP_EncryptUpdate(c, rawAt(to), &count, rawOf(text),
+                                              static_cast<int>(text.size())) == 1) &&
+           EVP_EncryptFinal_ex(c, rawAt(tag), &count) == 1 &&
            EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag) == 1;
   }
   bool open(const Nonce& nonce, ByteSpan aad, ByteSpan sealed, std::byte* to,
@@ -45,8 +45,8 @@ class CryptoAead final : public Aead {
     int count = 0;
     std::array<unsigned char, kTagBytes> last{};  // Final writes nothing for these ciphers
     return EVP_DecryptInit_ex2(c, nullptr, nullptr, nonce.data(), nullptr) == 1 &&
-           EVP_DecryptUpdate(c, nullptr, &count, in(aad), static_cast<int>(aad.size())) == 1 &&
-           (sealed.empty() || EVP_DecryptUpdate(c, out(to), &count, in(sealed),
+           EVP_DecryptUpdate(c, nullptr, &count, rawOf(aad), static_cast<int>(aad.size())) == 1 &&
+           (sealed.empty() || EVP_DecryptUpdate(c, rawAt(to), &count, rawOf(sealed),
                                                 static_cast<int>(sealed.size())) == 1) &&
            EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, kTagBytes, const_cast<std::byte*>(tag)) ==
                1 &&
