@@ -18,6 +18,17 @@ namespace viaduct {
 // Whether to use an optimisation; kAuto uses it where it is known to pay.
 enum class Toggle : std::uint8_t { kAuto, kOn, kOff };
 
+// What data over tcp is protected against on its way (docs/security.md). The order is that of
+// strength.
+enum class Privacy : std::uint8_t {
+  kAuto,       // kFrames between hosts, kOff within one host
+  kOff,        // nothing
+  kFrames,     // forged, changed, repeated and lost writes and ends; not changed payload
+  kIntegrity,  // all changes
+  kEncrypted,  // all changes, and readers
+  kRequired,   // the same, and no transfer with a peer that refuses
+};
+
 // The first and the last TCP port, both included; 0 to 0: the system chooses.
 struct PortRange {
   std::uint16_t first = 0, last = 0;
@@ -33,6 +44,8 @@ struct Settings {
   std::vector<std::string> rails = {};  // addresses or devices; empty: docs/choosing.md
   std::uint32_t sockets = 1;            // tcp sockets per rail and peer
   PortRange tcp_ports = {};             // where tcp listens for data
+  Privacy privacy = Privacy::kAuto;     // of data over tcp
+  bool fabric_is_private = false;       // the fabric under ofi and ucx encrypts, says the user
   Toggle striping = Toggle::kAuto;      // splits a transfer over several rails
   std::uint64_t min_chunk = 0;          // least bytes for one more rail; 0: by backend
   std::string ofi_provider = {};        // of libfabric; empty: the best available

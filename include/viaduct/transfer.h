@@ -52,8 +52,8 @@ struct TransferEnd {
 
 struct TransferOptions {
   // The properties that the path must have: "rdma", "same-host", "not-tcp", "no-staging", "packed",
-  // "backend:NAME", or several joined by commas. The choice of the route obeys it. Empty: the best
-  // available route.
+  // "encrypted" (docs/security.md), "backend:NAME", or several joined by commas. The choice of the
+  // route obeys it. Empty: the best available route.
   std::string require = {};
   Priority priority = Priority::kNormal;
   // The peer may still be connecting. A post then waits for it in the background, at most until

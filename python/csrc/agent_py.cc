@@ -393,8 +393,8 @@ from `remote` to `local`.
 
 Each side is Blocks, blocks[indices], (blocks, indices), a whole Pin or RemotePin, or
 (address, bytes). `local` may also be an array or tensor inside pinned memory. Both sides have the
-same number of bytes. `require` restricts the path of the copy: "rdma", "same-host", "not-tcp" or
-"backend:NAME", joined by commas. `priority` is "urgent", "normal" or "background": where transfers
+same number of bytes. `require` restricts the path of the copy: "rdma", "same-host", "not-tcp",
+"encrypted" or "backend:NAME", joined by commas. `priority` is "urgent", "normal" or "background": where transfers
 wait for the same rail, those of a higher class go first.)";
 
 constexpr auto kWrite =

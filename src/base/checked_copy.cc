@@ -1,5 +1,7 @@
 #include "base/checked_copy.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -35,6 +37,26 @@ bool CheckedCopy::fetch(std::byte* to, std::span<const iovec> from) const {
     return false;
   std::memcpy(to, bounce_.data(), bytes);
   return true;
+}
+
+std::size_t CheckedCopy::collect(std::span<const iovec> from, std::size_t at,
+                                 std::size_t most) const {
+  constexpr std::size_t kPieces = 64;
+  std::array<iovec, kPieces> pieces;
+  std::size_t count = 0;
+  most = std::min(most, bounce_.size() - at);
+  for (; count < std::min(from.size(), kPieces) && most > 0; ++count) {
+    pieces[count] = {from[count].iov_base, std::min(from[count].iov_len, most)};
+    most -= pieces[count].iov_len;
+  }
+  const ssize_t got =
+      ::pwritev(bounce_.fd(), pieces.data(), static_cast<int>(count), static_cast<off_t>(at));
+  return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+bool CheckedCopy::fill(std::span<const iovec> to, std::size_t at) const {
+  return ::preadv(bounce_.fd(), to.data(), static_cast<int>(to.size()), static_cast<off_t>(at)) ==
+         static_cast<ssize_t>(sizeOf(to));
 }
 
 }  // namespace viaduct::base

@@ -29,6 +29,15 @@ class CheckedCopy {
   // readable.
   [[nodiscard]] bool fetch(std::byte* to, std::span<const iovec> from) const;
 
+  // The kMostBytes that the kernel copies into and out of. The calls above use it too. A caller
+  // that works on the bytes there saves a copy.
+  std::span<std::byte> room() const { return {bounce_.data(), bounce_.size()}; }
+  // Copies from the front of `from` to room() at `at`, `most` bytes at most. Returns their number;
+  // 0: the first of them is not readable.
+  std::size_t collect(std::span<const iovec> from, std::size_t at, std::size_t most) const;
+  // Fills `to` from room() at `at`. False: as copy().
+  [[nodiscard]] bool fill(std::span<const iovec> to, std::size_t at) const;
+
  private:
   explicit CheckedCopy(SharedMemory bounce) : bounce_(std::move(bounce)) {}
 

@@ -188,6 +188,9 @@ class Link {
   // The way that ops between these two pins take now ("mapped"), or nothing if there is none.
   virtual std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                                   std::uint32_t remote_pin) const = 0;
+  // Whether nobody but the two agents can read the bytes of ops: no network carries them, or they
+  // are encrypted.
+  virtual bool isPrivate() const { return false; }
   // Whether this rail can reach this peer now: the ends may differ in their number of rails, and a
   // rail may be down. The agent asks before it posts ops; no call reports a change. Threads: with
   // the agent's lock held, also while rails run.

@@ -94,9 +94,10 @@ struct Slicing {
 Sliced slice(OpList list, const Slicing& how);
 
 // A caller's demands on the path: "rdma", "same-host", "not-tcp", "no-staging", "gpu-direct",
-// "packed", "backend:NAME", with commas.
+// "packed", "encrypted", "backend:NAME", with commas.
 struct Requirement {
   bool rdma = false, same_host = false, not_tcp = false;
+  bool encrypted = false;   // nobody but the two agents can read the bytes
   bool no_staging = false;  // no memory is staged
   bool gpu_direct = false;  // no memory of a GPU is staged
   bool packed = false;      // small blocks are gathered into chunks, and scattered from them

@@ -20,14 +20,16 @@ constexpr std::array kDemands{Demand{"rdma", &Requirement::rdma},
                               Demand{"not-tcp", &Requirement::not_tcp},
                               Demand{"no-staging", &Requirement::no_staging},
                               Demand{"gpu-direct", &Requirement::gpu_direct},
-                              Demand{"packed", &Requirement::packed}};
+                              Demand{"packed", &Requirement::packed},
+                              Demand{"encrypted", &Requirement::encrypted}};
 
 Error bad(std::string detail) {
   return {.code = Code::kInvalid,
           .operation = "require",
           .detail = std::move(detail),
           .remedy =
-              "use rdma, same-host, not-tcp, no-staging, gpu-direct, packed or backend:NAME, "
+              "use rdma, same-host, not-tcp, no-staging, gpu-direct, packed, encrypted or "
+              "backend:NAME, "
               "several joined by commas"};
 }
 

@@ -12,6 +12,12 @@
 namespace viaduct::core {
 namespace {
 
+constexpr base::Words<Privacy, 6> kPrivacies{{{"auto", Privacy::kAuto},
+                                              {"off", Privacy::kOff},
+                                              {"frames", Privacy::kFrames},
+                                              {"integrity", Privacy::kIntegrity},
+                                              {"encrypted", Privacy::kEncrypted},
+                                              {"required", Privacy::kRequired}}};
 constexpr base::Words<Toggle, 3> kToggles{
     {{"auto", Toggle::kAuto}, {"on", Toggle::kOn}, {"off", Toggle::kOff}}};
 
@@ -50,6 +56,13 @@ Status parseFlag(std::string_view text, bool& into) {
 Status parseToggle(std::string_view text, Toggle& into) {
   const auto* const found = base::firstWith(kToggles, &base::Word<Toggle>::word, text);
   if (found == nullptr) return expectedForm("auto, on or off");
+  into = found->value;
+  return Ok{};
+}
+
+Status parsePrivacy(std::string_view text, Privacy& into) {
+  const auto* const found = base::firstWith(kPrivacies, &base::Word<Privacy>::word, text);
+  if (found == nullptr) return expectedForm("auto, off, frames, integrity, encrypted or required");
   into = found->value;
   return Ok{};
 }
@@ -141,6 +154,8 @@ Status parseWords(std::string_view text, std::vector<std::string>& into) {
 }
 
 std::string showToggle(Toggle value) { return base::wordOf(kToggles, value); }
+
+std::string showPrivacy(Privacy value) { return base::wordOf(kPrivacies, value); }
 
 std::string showPorts(const PortRange& value) {
   return value.first == 0 ? "" : fmt::format("{}-{}", value.first, value.last);

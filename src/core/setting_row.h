@@ -25,6 +25,7 @@ Status parseText(std::string_view text, std::string& into);
 Status parseFlag(std::string_view text, bool& into);
 Status parseToggle(std::string_view text, Toggle& into);
 Status parsePorts(std::string_view text, PortRange& into);
+Status parsePrivacy(std::string_view text, Privacy& into);
 // Splits words at commas. `form` is the error's remedy if a word is empty.
 Status parseList(std::string_view text, const char* form, std::vector<std::string>& into);
 Status parseWords(std::string_view text, std::vector<std::string>& into);
@@ -43,6 +44,7 @@ inline std::string showText(const std::string& value) { return value; }
 inline std::string showFlag(bool value) { return value ? "true" : "false"; }
 std::string showToggle(Toggle value);
 std::string showPorts(const PortRange& value);
+std::string showPrivacy(Privacy value);
 inline std::string showList(const std::vector<std::string>& value) {
   return fmt::format("{}", fmt::join(value, ","));
 }

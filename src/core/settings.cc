@@ -162,6 +162,10 @@ constexpr std::array kAgentRows{
     core::settingRow<&Settings::insecure, core::parseFlag, core::showFlag>(
         "VIADUCT_INSECURE", "no",
         "Accept every peer that reaches the socket, without a secret: yes or no."),
+    core::settingRow<&Settings::fabric_is_private, core::parseFlag, core::showFlag>(
+        "VIADUCT_FABRIC_IS_PRIVATE", "no",
+        "The fabric under ofi and ucx encrypts by itself, as with IPsec in its NICs: yes or no. "
+        "Only your word makes these backends meet the requirement \"encrypted\"."),
     core::settingRow<&Settings::backends, intoBackends, core::showList>(
         "VIADUCT_BACKENDS", "",
         "Backends to use, joined by commas; by default all that are built in."),

@@ -30,6 +30,7 @@ FabricBackend::FabricBackend(const core::BackendContext& context, Fabric fabric)
     : poller_(context.poller),
       detect_(context.settings.detect),
       spin_(context.settings.spin),
+      is_private_(context.settings.fabric_is_private),
       fabric_(std::move(fabric)) {
   if (fabric_.near.differ())
     fabric_.description += "; a transfer uses the rails nearest to its memory";

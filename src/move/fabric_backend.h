@@ -50,6 +50,7 @@ class FabricBackend final : public core::Backend {
   // Registers the memory of a pin again, for a peer with this right.
   Result<Registrations> registerFor(const OwnPin& pin, const core::PinRight& right) const;
   Duration detect() const { return detect_; }
+  bool isPrivate() const { return is_private_; }
   const std::string& kind() const { return fabric_.kind; }
   LinkContext linkContext();
   FabricChannelSeed channelSeed(const Channel::Position& place, std::size_t key, PeerPins& remote);
@@ -62,6 +63,7 @@ class FabricBackend final : public core::Backend {
 
   base::Poller& poller_;
   const Duration detect_, spin_;
+  const bool is_private_;         // Settings::fabric_is_private
   Fabric fabric_;                 // before the members that use its domains
   std::vector<ProbeWord> words_;  // indexed by rail
   OwnPins pins_;

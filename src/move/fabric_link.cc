@@ -211,6 +211,8 @@ void FabricLink::dropPin(std::uint32_t slot) {
   wakeJobs();
 }
 
+bool FabricLink::isPrivate() const { return backend_.isPrivate(); }
+
 std::optional<std::string_view> FabricLink::reaches(OpKind, std::uint32_t local_pin,
                                                     std::uint32_t remote_pin) const {
   if (!ready() || backend_.pins().find(local_pin) == nullptr) return std::nullopt;

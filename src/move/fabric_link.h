@@ -27,6 +27,7 @@ class FabricLink final : public ChannelLink, public ChannelMessages {
   void dropPin(std::uint32_t slot) override;
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
+  bool isPrivate() const override;  // by the user's word
 
   // Withdraws our pin. If the peer has its key, this fences all channels, so that no write of the
   // peer reaches the memory any more.

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static_cast<void>(tcp::decodeHello(bytes.first<tcp::kHelloBytes>()));
     static_cast<void>(tcp::helloIsGenuine(bytes.first<tcp::kHelloBytes>(), tcp::LinkKey{}));
   }
-  static_cast<void>(tcp::decodeAddresses(bytes));
+  static_cast<void>(tcp::decodeAddress(bytes));
 
   tcp::FuzzStage stage;
   // The first byte sets the size of the pieces.

@@ -35,19 +35,22 @@ class Router {
         kind_(kind),
         gpu_direct_(required.gpu_direct),
         no_staging_(required.no_staging),
-        packed_(required.packed) {
+        packed_(required.packed),
+        encrypted_(required.encrypted) {
     LinkSlot* staging = nullptr;
     for (const auto& slot : peer.links()) {
       if (slot->link->state().phase != core::LinkState::Phase::kReady) continue;
       const core::Capabilities& can = basis.backend(slot->backend()).can();
       if (can.staged)
         staging = slot.get();
-      else if (satisfies(can, required))
+      else if (satisfies(can, required) && (!encrypted_ || isPrivate(*slot)))
         links_.push_back(slot.get());
     }
     // The stage between the two agents has to meet the requirement, so some backend has to.
     const auto may_stage = [&] {
-      return !links_.empty() || satisfies(basis.backend(staging->backend()).can(), required);
+      const bool private_enough = !encrypted_ || peer.isOwn();
+      return !links_.empty() ||
+             (private_enough && satisfies(basis.backend(staging->backend()).can(), required));
     };
     if (staging != nullptr && !required.no_staging && may_stage()) links_.push_back(staging);
     staging_ = staging;
@@ -62,7 +65,9 @@ class Router {
   // The choice for all ops with the pair of pins of `op`.
   Result<Choice> choose(const core::Op& op) const {
     for (LinkSlot* slot : links_) {
-      if (slot == staging_ && gpu_direct_ && touchesGpu(op)) continue;
+      if (slot == staging_ && gpu_direct_ && touches(MemoryKind::kDevice, op)) continue;
+      // A stage at the other end may reach its store over any network.
+      if (slot == staging_ && encrypted_ && touches(MemoryKind::kObject, op)) continue;
       if (const auto way = slot->link->reaches(kind_, op.local_pin, op.remote_pin))
         return Choice{slot, *way};
     }
@@ -88,11 +93,15 @@ class Router {
                     remote->second.info.kind == MemoryKind::kHost;
            });
   }
-  bool touchesGpu(const core::Op& op) const {
+  bool touches(MemoryKind kind, const core::Op& op) const {
     const auto& announced = peer_.pins().all();
     const auto remote = announced.find(op.remote_pin);
-    return basis_.pins()[op.local_pin].info.kind == MemoryKind::kDevice ||
-           (remote != announced.end() && remote->second.info.kind == MemoryKind::kDevice);
+    return basis_.pins()[op.local_pin].info.kind == kind ||
+           (remote != announced.end() && remote->second.info.kind == kind);
+  }
+  // Copies within a host cross no wire.
+  bool isPrivate(const LinkSlot& slot) const {
+    return basis_.backend(slot.backend()).can().same_host || slot.link->isPrivate();
   }
   Error refusal(const core::Op& op) const {
     std::string said;
@@ -116,7 +125,7 @@ class Router {
   Basis& basis_;
   PeerImpl& peer_;
   const OpKind kind_;
-  const bool gpu_direct_, no_staging_, packed_;
+  const bool gpu_direct_, no_staging_, packed_, encrypted_;
   std::vector<LinkSlot*> links_;
   LinkSlot* staging_ = nullptr;
 };

@@ -13,6 +13,7 @@
 
 #include "backends/tcp/wire.h"
 #include "base/checked_copy.h"
+#include "base/net/record_keys.h"
 
 namespace viaduct::tcp {
 
@@ -37,12 +38,20 @@ struct OutFrame {
     kRequest,
     kAnswer
   } kind = FrameKind::kControl;
-  std::array<std::byte, kMaxControl * kHeadBytes + kMaxHeadBytes> head;
+  std::array<std::byte,
+             kMaxControl*(kHeadBytes + base::kTagBytes) + kMaxHeadBytes + base::kTagBytes>
+      head;
   std::array<iovec, kMaxEntries + 2> iov;  // head, payload, trailer
   std::array<std::uint32_t, kMaxEntries + 2> slot;
-  std::array<std::byte, kTrailerBytes> trailer;
+  std::array<std::byte, kTrailerBytes + base::kTagBytes> trailer;
+  std::uint64_t trailer_number = 0;  // see RecordKeys::reserve(): a variant for each FrameStatus
   std::size_t head_bytes = 0;
   std::size_t pieces = 0;  // entries of `iov` in use
+};
+
+// Records that are being sent, and those that arrive: see records.h.
+struct SealedRecords {
+  std::array<std::byte, kRecordsAtOnce*(kRecordHead + kRecordBytes + base::kTagBytes)> bytes;
 };
 
 // A peer's READ request that waits for its answer.
@@ -72,6 +81,7 @@ struct Buffers {
   Pool<InBuffer> in;
   Pool<OutFrame> out;
   Pool<RequestBuffer> requests;
+  Pool<SealedRecords> records;
   // Copies from staging to pinned memory, which may have been unmapped.
   base::CheckedCopy copy;
   // The target of payload that is dropped, such as that of refused frames.

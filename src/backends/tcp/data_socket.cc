@@ -29,21 +29,32 @@ bool isSmall(std::span<const iovec> pieces) {
 }  // namespace
 
 DataSocket::DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote,
-                       const core::PinRights& rights, base::Fd fd)
+                       const core::PinRights& rights, base::Fd fd, const Protection& protection,
+                       SocketKeys keys)
     : shared_(shared),
       channel_(channel),
+      keys_(std::move(keys)),
       initiator_(shared.pins, remote),
       responder_(shared.pins, shared.buffers[channel.rail()], rights),
-      outbound_(initiator_, responder_, shared.buffers[channel.rail()]),
-      inbound_(initiator_, responder_, shared.buffers[channel.rail()]),
+      outbound_(initiator_, responder_, shared.buffers[channel.rail()],
+                protection.hasRecords() ? nullptr : keys_.sealing.get()),
+      inbound_(initiator_, responder_, shared.buffers[channel.rail()],
+               protection.hasRecords() ? nullptr : keys_.opening.get()),
       fd_(std::move(fd)),
       remote_(remoteAddress(fd_.get())),
       progressed_(shared.poller.now()),
-      moved_(progressed_) {}
+      moved_(progressed_) {
+  if (!protection.hasRecords()) return;
+  const bool encrypted = protection.level == Privacy::kEncrypted;
+  writer_.emplace(*keys_.sealing, encrypted, shared.buffers[channel.rail()]);
+  reader_.emplace(*keys_.opening, encrypted, shared.buffers[channel.rail()]);
+}
 
 DataSocket::~DataSocket() {
   if (watch_ != 0) shared_.poller.forget(watch_);
   tcp::reset(fd_);
+  if (writer_) writer_->clear();
+  if (reader_) reader_->clear();
   inbound_.clear();
   outbound_.clear();
   responder_.clear();
@@ -64,10 +75,12 @@ void DataSocket::await(std::size_t bytes) {
 
 void DataSocket::sleep() {
   inbound_.rest();
+  if (reader_) reader_->rest();
   await(inbound_.worthwhile());
   initiator_.trim();
   responder_.trim();
-  const std::uint32_t out = outbound_.wants() ? EPOLLOUT : 0U;
+  const bool sends = outbound_.wants() || (writer_ && !writer_->unsent().empty());
+  const std::uint32_t out = sends ? EPOLLOUT : 0U;
   if (auto armed = shared_.poller.change(watch_, EPOLLIN | EPOLLONESHOT | out); !armed)
     lose(std::move(armed).error());
 }
@@ -75,7 +88,12 @@ void DataSocket::sleep() {
 void DataSocket::add(move::Job& job) {
   initiator_.add(job);
   if (full_) return;
-  if (const auto from = outbound_.gather(); isSmall(from)) send(from);
+  const auto from = outbound_.gather();
+  if (!isSmall(from)) return;
+  if (writer_)
+    sendRecords(true);
+  else
+    send(from);
 }
 
 void DataSocket::dropSlot(std::uint32_t slot) {
@@ -140,16 +158,32 @@ void DataSocket::judge(Duration least) {
         .cause = "the link between the hosts is cut, or drops all packets"});
 }
 
-bool DataSocket::receive() {
-  if (dry_) return false;
+ssize_t DataSocket::receivePlain() {
   const auto into = inbound_.scatter();
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(into.data());
   message.msg_iovlen = into.size();
   const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
   dry_ = got < static_cast<ssize_t>(inbound_.room());
+  return got;
+}
+
+ssize_t DataSocket::receiveRecords() {
+  const auto into = reader_->space();
+  const ssize_t got = ::recv(fd_.get(), into.data(), into.size(), MSG_DONTWAIT);
+  dry_ = got < static_cast<ssize_t>(into.size());
+  return got;
+}
+
+std::string_view DataSocket::received(std::size_t bytes) {
+  return reader_ ? reader_->received(bytes, inbound_) : inbound_.received(bytes);
+}
+
+bool DataSocket::receive() {
+  if (dry_) return false;
+  const ssize_t got = reader_ ? receiveRecords() : receivePlain();
   if (got > 0) {
-    if (const auto wrong = inbound_.received(static_cast<std::size_t>(got)); !wrong.empty()) {
+    if (const auto wrong = received(static_cast<std::size_t>(got)); !wrong.empty()) {
       ends_link_ = true;
       lose({.code = Code::kProtocol,
             .operation = "receive",
@@ -166,7 +200,32 @@ bool DataSocket::receive() {
   return !dry_;
 }
 
-bool DataSocket::send() { return !full_ && send(outbound_.gather()); }
+bool DataSocket::send() {
+  if (full_) return false;
+  return writer_ ? sendRecords(false) : send(outbound_.gather());
+}
+
+bool DataSocket::sendRecords(bool one_frame) {
+  if (!writer_->fill(outbound_, one_frame)) {
+    ends_link_ = true;
+    lose({.code = Code::kUnsupported,
+          .operation = "send",
+          .detail = "the data could not be encrypted",
+          .cause = "libcrypto failed"});
+    return false;
+  }
+  const auto from = writer_->unsent();
+  if (from.empty()) return false;
+  const ssize_t took = ::send(fd_.get(), from.data(), from.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (took > 0) {
+    writer_->sent(static_cast<std::size_t>(took));
+    full_ = static_cast<std::size_t>(took) < from.size();
+    return true;
+  }
+  full_ = true;
+  if (errno != EAGAIN && errno != EINTR) loseTo("send", errno);
+  return false;
+}
 
 bool DataSocket::send(std::span<const iovec> from) {
   if (from.empty()) return false;

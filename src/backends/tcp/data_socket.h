@@ -9,6 +9,8 @@
 
 #include "backends/tcp/inbound.h"
 #include "backends/tcp/outbound.h"
+#include "backends/tcp/protection.h"
+#include "backends/tcp/records.h"
 #include "backends/tcp/tcp_address.h"
 #include "base/fd.h"
 #include "base/poller.h"
@@ -23,6 +25,7 @@ struct TcpShared {
   base::Poller& poller;
   std::chrono::milliseconds detect;
   std::chrono::microseconds spin;
+  PrivacyOffer offer = {};
   TargetPins pins = {};
   std::deque<Buffers> buffers = {};  // indexed by rail
 };
@@ -30,7 +33,8 @@ struct TcpShared {
 class DataSocket {
  public:
   DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote,
-             const core::PinRights& rights, base::Fd fd);
+             const core::PinRights& rights, base::Fd fd, const Protection& protection,
+             SocketKeys keys);
   ~DataSocket();
   DataSocket(const DataSocket&) = delete;
   DataSocket& operator=(const DataSocket&) = delete;
@@ -66,18 +70,26 @@ class DataSocket {
 
  private:
   bool receive();
+  ssize_t receivePlain();
+  ssize_t receiveRecords();
+  std::string_view received(std::size_t bytes);
   bool send();
   bool send(std::span<const iovec> from);
+  bool sendRecords(bool one_frame);
   void lose(Error why);
   void await(std::size_t bytes);
   void loseTo(std::string_view call, int os_errno);
 
   TcpShared& shared_;
   TcpChannel& channel_;
+  const SocketKeys keys_;
   Initiator initiator_;
   Responder responder_;
   Outbound outbound_;
   Inbound inbound_;
+  // Set if all bytes are in records.
+  std::optional<RecordWriter> writer_;
+  std::optional<RecordReader> reader_;
   base::Fd fd_;
   const base::SocketAddress remote_;  // kept, because a reset socket has no peer address
   base::Poller::Id watch_ = 0;

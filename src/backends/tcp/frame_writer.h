@@ -14,15 +14,19 @@ class FrameWriter {
  public:
   static constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
-  explicit FrameWriter(OutFrame& frame) : frame_(frame) {
+  // With `keys`, each head and trailer gets a tag.
+  explicit FrameWriter(OutFrame& frame, base::RecordKeys* keys = nullptr)
+      : frame_(frame), keys_(keys) {
     frame_.kind = OutFrame::FrameKind::kControl;
     frame_.head_bytes = 0;
     frame_.pieces = 1;
   }
   bool roomForControl() const { return frame_.head_bytes < kMaxControl * kHeadBytes; }
   void control(const FrameHead& head) {
-    encodeHead(head, frame_.head.data() + frame_.head_bytes);
+    std::byte* const at = frame_.head.data() + frame_.head_bytes;
+    encodeHead(head, at);
     frame_.head_bytes += kHeadBytes;
+    if (keys_ != nullptr) tag(at);
   }
   // The data frame: call begin(), then add entries and payload, then call end().
   void begin() {
@@ -43,7 +47,12 @@ class FrameWriter {
   void end(OutFrame::FrameKind kind, const FrameHead& head) {
     frame_.kind = kind;
     encodeHead(head, frame_.head.data() + main_);
+    if (keys_ == nullptr) return;
+    tag(frame_.head.data() + main_);
+    if (kind == OutFrame::FrameKind::kAnswer) tagTrailer();
   }
+  // Changes the status of an answer whose trailer has not been sent.
+  static void restate(OutFrame& frame, FrameStatus status, base::RecordKeys* keys);
   // True if the frame has anything to send.
   bool close() {
     frame_.iov[0] = {frame_.head.data(), frame_.head_bytes};
@@ -52,7 +61,11 @@ class FrameWriter {
   }
 
  private:
+  void tag(std::byte* from);  // of all bytes of the head from there on
+  void tagTrailer();
+
   OutFrame& frame_;
+  base::RecordKeys* const keys_;
   std::size_t main_ = 0;
 };
 

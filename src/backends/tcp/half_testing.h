@@ -5,21 +5,34 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "backends/tcp/inbound.h"
 #include "backends/tcp/outbound.h"
+#include "backends/tcp/protection.h"
+#include "backends/tcp/records.h"
 
 namespace viaduct::tcp {
 
 class Half : private move::Carrier {
  public:
-  explicit Half(core::PinRights theirs = core::PinRights())
+  explicit Half(core::PinRights theirs = core::PinRights(), const Protection& protection = {},
+                SocketKeys keys = {})
       : rights(std::move(theirs)),
+        keys_(std::move(keys)),
         initiator_(pins, remote),
         responder_(pins, buffers_, rights),
-        outbound_(initiator_, responder_, buffers_),
-        inbound_(initiator_, responder_, buffers_) {
+        outbound_(initiator_, responder_, buffers_,
+                  protection.hasRecords() ? nullptr : keys_.sealing.get()),
+        inbound_(initiator_, responder_, buffers_,
+                 protection.hasRecords() ? nullptr : keys_.opening.get()) {
+    if (protection.hasRecords()) {
+      const bool encrypted = protection.level == Privacy::kEncrypted;
+      writer_.emplace(*keys_.sealing, encrypted, buffers_);
+      reader_.emplace(*keys_.opening, encrypted, buffers_);
+    }
     if (auto copy = base::CheckedCopy::open()) buffers_.copy = *std::move(copy);
     if (auto sent = base::SharedMemory::allocate(kMaxFrameBytes)) sent_ = *std::move(sent);
   }
@@ -41,6 +54,7 @@ class Half : private move::Carrier {
   // Takes at most `limit` bytes that this end has to send. The kernel reads them, as with a socket,
   // so unreadable memory gives EFAULT.
   std::vector<std::byte> take(std::size_t limit) {
+    if (writer_) return takeRecords(limit);
     std::vector<std::byte> out;
     while (out.size() < limit) {
       std::size_t took = 0;
@@ -62,6 +76,7 @@ class Half : private move::Carrier {
   // Gives received bytes to this end. Returns the mistake that it finds, or an empty text. The
   // kernel writes them, as with a socket, so unwritable memory gives EFAULT.
   std::string_view give(std::span<const std::byte> bytes) {
+    if (reader_) return giveRecords(bytes);
     std::string_view wrong;
     while (!bytes.empty() && wrong.empty()) {
       std::size_t put = 0;
@@ -87,6 +102,28 @@ class Half : private move::Carrier {
   core::PinRights rights;  // the other end's
 
  private:
+  std::vector<std::byte> takeRecords(std::size_t limit) {
+    std::vector<std::byte> out;
+    while (out.size() < limit && writer_->fill(outbound_, false)) {
+      const auto part =
+          writer_->unsent().first(std::min(writer_->unsent().size(), limit - out.size()));
+      if (part.empty()) break;
+      out.insert(out.end(), part.begin(), part.end());
+      writer_->sent(part.size());
+    }
+    return out;
+  }
+  std::string_view giveRecords(std::span<const std::byte> bytes) {
+    std::string_view wrong;
+    while (!bytes.empty() && wrong.empty()) {
+      const auto into = reader_->space();
+      const std::size_t part = std::min(into.size(), bytes.size());
+      std::copy_n(bytes.begin(), part, into.begin());
+      wrong = reader_->received(part, inbound_);
+      bytes = bytes.subspan(part);
+    }
+    return wrong;
+  }
   void stop(move::Job& job) override { initiator_.stop(job); }
   bool write(std::byte* to, std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
@@ -100,10 +137,13 @@ class Half : private move::Carrier {
 
   base::SharedMemory sent_;
   Buffers buffers_;
+  SocketKeys keys_;
   Initiator initiator_;
   Responder responder_;
   Outbound outbound_;
   Inbound inbound_;
+  std::optional<RecordWriter> writer_;
+  std::optional<RecordReader> reader_;
   move::JobTable table_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kFirstRead = std::size_t{8} << 10U;
 constexpr std::size_t kLeastAhead = 256;
 constexpr std::size_t kMostAwaited = std::size_t{128} << 10U;
-static_assert(kMaxHeadBytes + kLeastAhead <= kStagingBytes);
+static_assert(kMaxHeadBytes + base::kTagBytes + kLeastAhead <= kStagingBytes);
 }  // namespace
 
 std::span<const iovec> Inbound::scatter() {
@@ -69,46 +69,87 @@ std::string_view Inbound::takeStaged() {
     if (part_ == FramePart::kHead)
       more = takeFrame(wrong);
     else
-      more = part_ == FramePart::kPayload ? takePayload() : takeTrailer();
+      more = part_ == FramePart::kPayload ? takePayload() : takeTrailer(wrong);
   }
   if (begin_ == end_) begin_ = end_ = 0;
+  return wrong;
+}
+
+// Staged bytes that are still missing from the head, entries or trailer in progress.
+std::size_t Inbound::missing() const {
+  if (part_ == FramePart::kTrailer) return kTrailerBytes - staged();
+  return (staged() < kHeadBytes ? kHeadBytes : ahead_) - staged();
+}
+
+// Proven payload goes from the room to its place, and only heads, entries and trailers are staged.
+std::string_view Inbound::takeRoom(std::size_t bytes) {
+  if (!buffer_) buffer_ = buffers_.in.take();
+  std::string_view wrong;
+  for (std::size_t from = 0; from < bytes && wrong.empty();) {
+    std::size_t part = bytes - from;
+    if (part_ == FramePart::kPayload) {
+      if (!draining_ && head_.type == DataFrameType::kReadData && initiator_.answerUnwanted())
+        drain();
+      part = std::min<std::uint64_t>(part, left_);
+      const auto copy = [&](std::span<const iovec> to) { return buffers_.copy.fill(to, from); };
+      if (!draining_ && !place(part, copy)) faulted();
+      advance(part);
+    } else {
+      part = std::min(part, missing());
+      std::memcpy(buffer_->staging.data() + end_, buffers_.copy.room().data() + from, part);
+      end_ += part;
+      wrong = takeStaged();
+    }
+    from += part;
+  }
   return wrong;
 }
 
 // takeFrame(), takePayload() and takeTrailer() interpret staged bytes. False: too few are staged.
 bool Inbound::takeFrame(std::string_view& wrong) {
   if (!frameIsWhole(wrong)) return false;
-  begin_ += kHeadBytes;
-  const std::span entries(at(), head_.entries * kEntryBytes);
-  begin_ += entries.size();
-  wrong = beginFrame(entries);
+  const std::span said(at(), kHeadBytes + head_.entries * kEntryBytes);
+  begin_ += said.size() + tagBytes();
+  if (keys_ != nullptr && !keys_->open(said, {}, nullptr, said.data() + said.size()))
+    wrong = kNotGenuine;
+  else
+    wrong = beginFrame(said.subspan(kHeadBytes));
   return true;
 }
 
 bool Inbound::takePayload() {
   const std::size_t part = std::min<std::uint64_t>(staged(), left_);
   if (part == 0) return false;
-  if (!draining_ && !place(part)) faulted();
+  const auto copy = [this](std::span<const iovec> to) { return buffers_.copy.copy(to, at()); };
+  if (!draining_ && !place(part, copy)) faulted();
   begin_ += part;
   advance(part);
   return true;
 }
 
-// Copies the payload's next bytes from staging to their place. False: that memory is not writable.
-bool Inbound::place(std::size_t bytes) {
+// Has `copy` fill the places of the payload's next bytes. False: that memory is not writable.
+template <class Copy>
+bool Inbound::place(std::size_t bytes, Copy copy) {
   std::size_t last = next_;
   for (; buffer_->iov[last].iov_len < bytes; ++last) bytes -= buffer_->iov[last].iov_len;
   const std::size_t whole = std::exchange(buffer_->iov[last].iov_len, bytes);
   const auto pieces = std::span<const iovec>(buffer_->iov).subspan(next_, last + 1 - next_);
-  const bool placed = buffers_.copy.copy(pieces, at());
+  const bool placed = copy(pieces);
   buffer_->iov[last].iov_len = whole;
   return placed;
 }
 
-bool Inbound::takeTrailer() {
-  if (staged() < kTrailerBytes) return false;
+bool Inbound::takeTrailer(std::string_view& wrong) {
+  if (staged() < kTrailerBytes + tagBytes()) return false;
   const auto status = base::loadLittle<std::uint32_t>(at());
-  begin_ += kTrailerBytes;
+  if (keys_ != nullptr) {
+    const std::uint64_t number = keys_->reserve(kStatuses);
+    if (status >= kStatuses ||
+        !keys_->openAt(number + status, {at(), kTrailerBytes}, at() + kTrailerBytes))
+      wrong = kNotGenuine;
+    if (!wrong.empty()) return false;
+  }
+  begin_ += kTrailerBytes + tagBytes();
   part_ = FramePart::kHead;
   initiator_.answerEnds(status == 0 ? FrameStatus::kOk : FrameStatus::kDenied, !draining_);
   return true;
@@ -119,7 +160,7 @@ bool Inbound::frameIsWhole(std::string_view& wrong) {
   if (staged() < kHeadBytes) return false;
   wrong = decodeHead(std::span<const std::byte, kHeadBytes>(at(), kHeadBytes), head_);
   if (!wrong.empty()) return false;
-  const std::size_t need = kHeadBytes + head_.entries * kEntryBytes;
+  const std::size_t need = kHeadBytes + head_.entries * kEntryBytes + tagBytes();
   ahead_ = need;
   return staged() >= need;
 }

@@ -12,15 +12,24 @@
 
 namespace viaduct::tcp {
 
+// The mistake of a frame or record whose tag is wrong.
+inline constexpr std::string_view kNotGenuine =
+    "data with a wrong authentication code: it was changed, lost, repeated or moved on its way";
+
 class Inbound {
  public:
-  Inbound(Initiator& initiator, Responder& responder, Buffers& buffers)
-      : initiator_(initiator), responder_(responder), buffers_(buffers) {}
+  // With `keys`, heads and trailers of frames have tags.
+  Inbound(Initiator& initiator, Responder& responder, Buffers& buffers,
+          base::RecordKeys* keys = nullptr)
+      : initiator_(initiator), responder_(responder), buffers_(buffers), keys_(keys) {}
 
   std::span<const iovec> scatter();
   std::size_t room() const { return room_; }  // bytes that the last scatter() had room for
   // Takes in that many received bytes. Returns the peer's mistake, or an empty text.
   std::string_view received(std::size_t bytes);
+  // In place of scatter() and received(): takes in bytes that lie in buffers_.copy.room(), the
+  // first `bytes` of it.
+  std::string_view takeRoom(std::size_t bytes);
   // Stops writing to this local pin. The rest of a frame that names it goes to the scrap buffer.
   void dropSlot(std::uint32_t slot);
   // Call it after EFAULT: pinned memory was unmapped or protected. The rest of the frame goes to
@@ -42,10 +51,13 @@ class Inbound {
   std::string_view beginWrite(std::span<const std::byte> entries);
   std::string_view beginAnswer();
   std::string_view takeStaged();
+  std::size_t missing() const;
+  std::size_t tagBytes() const { return keys_ == nullptr ? 0 : base::kTagBytes; }
   bool takeFrame(std::string_view& wrong);
   bool takePayload();
-  bool place(std::size_t bytes);
-  bool takeTrailer();
+  template <class Copy>
+  bool place(std::size_t bytes, Copy copy);
+  bool takeTrailer(std::string_view& wrong);
   void advance(std::size_t bytes);
   void drain();
   void endPayload();
@@ -53,6 +65,7 @@ class Inbound {
   Initiator& initiator_;
   Responder& responder_;
   Buffers& buffers_;
+  base::RecordKeys* const keys_;
   std::unique_ptr<InBuffer> buffer_;
   FramePart part_ = FramePart::kHead;
   FrameHead head_;

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/bytes.h"
-
 namespace viaduct::tcp {
 
 bool Outbound::compose() {
   frame_ = buffers_.out.take();
   next_ = 0;
-  FrameWriter writer(*frame_);
+  FrameWriter writer(*frame_, keys_);
   responder_.control(writer);
   initiator_.control(writer);
   // Our frames and answers to the peer take turns, so that neither starves the other.
@@ -55,7 +53,7 @@ bool Outbound::blank(Which which) {
       hit = true;
     }
   if (hit && frame_->kind == OutFrame::FrameKind::kAnswer)
-    base::storeLittle(frame_->trailer.data(), static_cast<std::uint32_t>(FrameStatus::kDenied));
+    FrameWriter::restate(*frame_, FrameStatus::kDenied, keys_);
   return hit;
 }
 

@@ -13,8 +13,10 @@ namespace viaduct::tcp {
 
 class Outbound {
  public:
-  Outbound(Initiator& initiator, Responder& responder, Buffers& buffers)
-      : initiator_(initiator), responder_(responder), buffers_(buffers) {}
+  // With `keys`, heads and trailers of frames are sealed.
+  Outbound(Initiator& initiator, Responder& responder, Buffers& buffers,
+           base::RecordKeys* keys = nullptr)
+      : initiator_(initiator), responder_(responder), buffers_(buffers), keys_(keys) {}
 
   bool wants() const { return frame_ || responder_.wants() || initiator_.wants(); }
   // Returns the unsent rest of the frame, or of the next frame. Empty: nothing to send.
@@ -37,6 +39,7 @@ class Outbound {
   Initiator& initiator_;
   Responder& responder_;
   Buffers& buffers_;
+  base::RecordKeys* const keys_;
   std::unique_ptr<OutFrame> frame_;
   std::size_t next_ = 0;  // first piece of the frame that is not sent completely
   bool answers_first_ = false;

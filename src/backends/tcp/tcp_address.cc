@@ -16,6 +16,7 @@ namespace viaduct::tcp {
 namespace {
 
 constexpr std::size_t kMaxAddresses = 64;
+constexpr std::uint8_t kAddressVersion = 2;
 
 bool sameNet(const base::SocketAddress& a, const LocalInterface& on) {
   const auto x = a.host(), y = on.address.host(), mask = on.mask.host();
@@ -89,30 +90,37 @@ Result<RailSource> sourceOf(const std::string& text, std::span<const LocalInterf
   return RailSource{text, found->address.withPort(0), text};
 }
 
-base::Bytes encodeAddresses(std::span<const base::SocketAddress> addresses) {
+base::Bytes encodeAddress(const TcpAddress& address) {
   base::Writer out;
-  const auto listed = addresses.first(std::min(addresses.size(), kMaxAddresses));
-  out.put(std::uint8_t{1}).put(static_cast<std::uint8_t>(listed.size()));
+  const auto listed =
+      std::span(address.addresses).first(std::min(address.addresses.size(), kMaxAddresses));
+  out.put(kAddressVersion).put(static_cast<std::uint8_t>(listed.size()));
   for (const base::SocketAddress& one : listed) out.put(one.port()).sized(one.host());
+  out.put(static_cast<std::uint8_t>(address.offer.wish));
+  out.put(static_cast<std::uint8_t>(address.offer.fast_aes ? 1 : 0));
   return out.take();
 }
 
-Result<std::vector<base::SocketAddress>> decodeAddresses(std::span<const std::byte> bytes) {
+Result<TcpAddress> decodeAddress(std::span<const std::byte> bytes) {
   base::Reader in(bytes);
   const auto version = in.get<std::uint8_t>();
   const auto count = in.get<std::uint8_t>();
-  bool good = in.ok() && version == 1 && count <= kMaxAddresses;
-  std::vector<base::SocketAddress> out;
+  bool good = in.ok() && version == kAddressVersion && count <= kMaxAddresses;
+  TcpAddress out;
   for (std::size_t i = 0; good && i < count; ++i) {
     const auto port = in.get<std::uint16_t>();
     const auto host = in.sized();
     good = in.ok() && (host.size() == sizeof(in_addr) || host.size() == sizeof(in6_addr));
-    if (good) out.push_back(base::hostAddress(host, port));
+    if (good) out.addresses.push_back(base::hostAddress(host, port));
   }
+  const auto wish = in.get<std::uint8_t>(), fast_aes = in.get<std::uint8_t>();
+  good = good && wish <= static_cast<std::uint8_t>(Privacy::kRequired) && fast_aes <= 1;
+  out.offer = {.wish = static_cast<Privacy>(wish), .fast_aes = fast_aes == 1};
   if (good && in.finished()) return out;
   return Error{.code = Code::kProtocol,
                .operation = "tcp address",
-               .detail = "the peer's list of addresses is malformed"};
+               .detail = "the peer's list of addresses is malformed, or of another release",
+               .remedy = "install the same release at both ends"};
 }
 
 std::vector<base::SocketAddress> ownOf(const RailSource& from,

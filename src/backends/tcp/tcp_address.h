@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/tcp/protection.h"
 #include "base/bytes.h"
 #include "base/net/address.h"
 
@@ -38,8 +39,13 @@ struct RailSource {
 // `text` is an address of this machine, or the name of an interface.
 Result<RailSource> sourceOf(const std::string& text, std::span<const LocalInterface> here);
 
-base::Bytes encodeAddresses(std::span<const base::SocketAddress> addresses);
-Result<std::vector<base::SocketAddress>> decodeAddresses(std::span<const std::byte> bytes);
+// Backend::address() of an agent: where to dial, and the protection that it wants.
+struct TcpAddress {
+  std::vector<base::SocketAddress> addresses = {};
+  PrivacyOffer offer = {};
+};
+base::Bytes encodeAddress(const TcpAddress& address);
+Result<TcpAddress> decodeAddress(std::span<const std::byte> bytes);
 
 // The addresses that a rail may dial. An address on the network of another rail only is left out,
 // because it leads over the other rail's NIC.

@@ -20,7 +20,8 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context)
 TcpBackend::TcpBackend(const core::BackendContext& context)
     : shared_{.poller = context.poller,
               .detect = context.settings.detect,
-              .spin = context.settings.spin},
+              .spin = context.settings.spin,
+              .offer = {.wish = context.settings.privacy, .fast_aes = base::hasFastAes()}},
       acceptor_(context.poller, context.settings.detect,
                 [this](const SocketHello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd) {
                   return offer(hello, bytes, fd);
@@ -97,7 +98,9 @@ std::vector<SocketStatistics> TcpBackend::sockets() const {
   return out;
 }
 
-core::Bytes TcpBackend::address() const { return encodeAddresses(acceptor_.addresses()); }
+core::Bytes TcpBackend::address() const {
+  return encodeAddress({.addresses = acceptor_.addresses(), .offer = shared_.offer});
+}
 
 std::unique_ptr<core::Link> TcpBackend::link(core::LinkSeed seed, core::LinkHost& host) {
   auto link = std::make_unique<TcpLink>(*this, std::move(seed), host);

@@ -291,7 +291,7 @@ TEST_F(TcpMoves, WorksOverIpv6) {
 TEST_F(TcpMoves, WildcardListenNamesTheMachinesAddresses) {
   settings_[1].listen = {"0.0.0.0:0"};
   open();
-  const auto there = decodeAddresses(backend_[1]->address());
+  const auto there = decodeAddress(backend_[1]->address());
   ASSERT_TRUE(there);
   EXPECT_TRUE(std::any_of(there->begin(), there->end(),
                           [](const base::SocketAddress& e) { return e.isLoopback(); }));
@@ -327,7 +327,7 @@ class TcpPorts : public ::testing::Test {
     auto& backend = *backends_.emplace_back(
         std::make_unique<TcpBackend>(core::BackendContext{settings_, *poller_}));
     if (const auto opened = backend.open(settings_); !opened) return opened.error().text();
-    return std::to_string(decodeAddresses(backend.address())->front().port());
+    return std::to_string(decodeAddress(backend.address())->addresses.front().port());
   }
   Settings settings_;
   const std::unique_ptr<base::Poller> poller_ = *base::Poller::open();

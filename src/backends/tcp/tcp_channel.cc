@@ -10,9 +10,10 @@ TcpChannel::TcpChannel(TcpLink& link, const Position& place, const move::Channel
     : Channel(link, place, life), link_(link) {}
 
 Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, const core::PinRights& rights,
-                         base::Fd fd) {
+                         base::Fd fd, const Protection& protection, SocketKeys keys) {
   dial_.reset();
-  auto socket = std::make_unique<DataSocket>(shared, *this, remote, rights, std::move(fd));
+  auto socket = std::make_unique<DataSocket>(shared, *this, remote, rights, std::move(fd),
+                                             protection, std::move(keys));
   VIADUCT_CHECK(socket->open());
   socket_ = std::move(socket);
   life().on(move::ChannelEvent::kProve);

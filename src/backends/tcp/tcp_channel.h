@@ -21,7 +21,7 @@ class TcpChannel final : public move::Channel {
   }
   // Takes the socket of this life, after hello and welcome.
   Status adopt(TcpShared& shared, const RemotePins& remote, const core::PinRights& rights,
-               base::Fd fd);
+               base::Fd fd, const Protection& protection, SocketKeys keys);
   // Null while the channel is not open.
   DataSocket* socket() { return socket_.get(); }
 

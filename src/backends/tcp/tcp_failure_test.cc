@@ -225,7 +225,7 @@ class TcpAccepts : public ::testing::Test {
     backend_ = std::make_unique<TcpBackend>(
         core::BackendContext{.settings = settings_, .poller = *poller_});
     ASSERT_TRUE(backend_->open(settings_));
-    door_ = decodeAddresses(backend_->address())->front();
+    door_ = decodeAddress(backend_->address())->addresses.front();
     key_[0] = 42;
     core::LinkSeed seed;
     seed.epoch = kEpoch;
@@ -439,7 +439,7 @@ class TcpDials : public TcpAccepts {
     core::LinkSeed seed;
     seed.dialer = true;
     seed.key[0] = 7;
-    seed.address = encodeAddresses(there);
+    seed.address = encodeAddress({.addresses = there});
     testing::LinkEnd host;
     const auto link = backend.link(std::move(seed), host);
     EXPECT_TRUE(run([&] { return link->state().phase != Phase::kOpening; }));

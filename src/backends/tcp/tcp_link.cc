@@ -32,13 +32,31 @@ TcpLink::TcpLink(TcpBackend& backend, core::LinkSeed link_seed, core::LinkHost& 
     : ChannelLink(backend.linkContext(), std::move(link_seed), host),
       backend_(backend),
       id_(linkId(seed().key)) {
-  if (!seed().dialer) return;
+  if (auto met = meet(); !met) refuse(std::move(met).error());
+  if (refusal_ || !seed().dialer) return;
   expect(backend_.rails().size());
   for (const auto& channel : channels()) openNext(*channel);
 }
 
+// Reads the peer's address, and agrees on the protection of the sockets.
+Status TcpLink::meet() {
+  VIADUCT_TRY(theirs_, decodeAddress(seed().address));
+  VIADUCT_TRY(protection_, agree(backend_.shared().offer, theirs_.offer, seed().same_host));
+  return Ok{};
+}
+
+// The link fails from a handler of the poller, because its host does not know it yet.
+void TcpLink::refuse(Error why) {
+  refusal_ = std::move(why);
+  refusal_timer_ = context().poller.at(context().poller.now(), [this] {
+    refusal_timer_ = 0;
+    fail(*refusal_);
+  });
+}
+
 TcpLink::~TcpLink() {
   end();
+  if (refusal_timer_ != 0) context().poller.forgetTimer(refusal_timer_);
   if (watch_timer_ != 0) context().poller.forgetTimer(watch_timer_);
   backend_.forget(*this);
 }
@@ -55,8 +73,7 @@ Status TcpLink::open(move::Channel& channel) {
   const std::uint32_t index = channel.index();
   const std::size_t place = index / backend_.socketsPerSource();
   const RailSource& from = backend_.sources()[place];
-  std::vector<base::SocketAddress> there;
-  if (auto said = decodeAddresses(seed().address); said) there = *std::move(said);
+  std::vector<base::SocketAddress> there = theirs_.addresses;
   // A single address without a source needs no order. The interfaces are read only if needed,
   // because that takes longer than connecting.
   const bool choice = from.address || there.size() > 1;
@@ -66,15 +83,19 @@ Status TcpLink::open(move::Channel& channel) {
   mine.dial(context().poller,
             {.from = from,
              .to = inOrder(there, from, here, seed().same_host, place),
-             .hello = {.link = id_,
-                       .epoch = seed().epoch,
-                       .index = index,
-                       .count = static_cast<std::uint32_t>(channels().size()),
-                       .life = channel.life().number()},
+             .hello = helloOf(channel),
              .key = seed().key,
              .limit = std::max(backend_.shared().detect, kLeastPatience)},
             [this, &mine](Result<base::Fd> fd) { dialed(mine, std::move(fd)); });
   return Ok{};
+}
+
+SocketHello TcpLink::helloOf(const move::Channel& channel) const {
+  return {.link = id_,
+          .epoch = seed().epoch,
+          .index = channel.index(),
+          .count = static_cast<std::uint32_t>(channels().size()),
+          .life = channel.life().number()};
 }
 
 void TcpLink::dialed(TcpChannel& channel, Result<base::Fd> fd) {
@@ -85,7 +106,8 @@ void TcpLink::dialed(TcpChannel& channel, Result<base::Fd> fd) {
 Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::HelloBytes& bytes,
                                       base::Fd& fd) {
   using enum Acceptor::HelloVerdict;
-  if (hello.epoch != seed().epoch || !helloIsGenuine(bytes, seed().key)) return kRefused;
+  if (refusal_ || hello.epoch != seed().epoch || !helloIsGenuine(bytes, seed().key))
+    return kRefused;
   if (channels().empty()) expect(hello.count);
   move::Channel* const channel = find(hello.index, hello.life);
   if (hello.count != channels().size() || channel == nullptr || !channel->life().atRest())
@@ -105,7 +127,10 @@ Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::
 
 void TcpLink::adopt(TcpChannel& channel, base::Fd fd) {
   tune(fd.get(), backend_.shared().detect, seed().same_host || isLocal(fd.get()));
-  if (auto adopted = channel.adopt(backend_.shared(), remote_, *seed().rights, std::move(fd));
+  auto keys = keysOf(protection_, seed().key, helloOf(channel), seed().dialer);
+  if (!keys) return fail(std::move(keys).error());
+  if (auto adopted = channel.adopt(backend_.shared(), remote_, *seed().rights, std::move(fd),
+                                   protection_, *std::move(keys));
       !adopted)
     return strike(channel, std::move(adopted).error());
   opened(channel);
@@ -126,7 +151,7 @@ std::optional<std::string_view> TcpLink::reaches(OpKind, std::uint32_t local_pin
                                                  std::uint32_t remote_pin) const {
   const bool both = backend_.shared().pins.live(local_pin) && remote_.generation(remote_pin) != 0;
   if (!ready() || !both) return std::nullopt;
-  return "socket";
+  return way();
 }
 
 void TcpLink::broke(move::Channel& channel) {

@@ -25,6 +25,7 @@ class TcpLink final : public move::ChannelLink {
   void dropPin(std::uint32_t slot) override { remote_.drop(slot); }
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
+  bool isPrivate() const override { return protection_.level == Privacy::kEncrypted; }
 
   bool accepts() const { return !seed().dialer && !over(); }
   const LinkId& id() const { return id_; }
@@ -54,10 +55,14 @@ class TcpLink final : public move::ChannelLink {
     return static_cast<TcpChannel&>(*channel);
   }
   Status open(move::Channel& channel) override;
-  std::string readyText() override { return "socket"; }
+  std::string readyText() override { return std::string(way()); }
+  std::string_view way() const { return wayOf(protection_, seed().same_host); }
+  SocketHello helloOf(const move::Channel& channel) const;
   void tellShut(const move::Channel* channel, move::ShutReason reason, const Error& why) override;
   bool lacked() const override;
 
+  Status meet();
+  void refuse(Error why);
   void expect(std::size_t count);
   void dialed(TcpChannel& channel, Result<base::Fd> fd);
   void adopt(TcpChannel& channel, base::Fd fd);
@@ -65,6 +70,10 @@ class TcpLink final : public move::ChannelLink {
 
   TcpBackend& backend_;
   LinkId id_;
+  TcpAddress theirs_;
+  Protection protection_;
+  std::optional<Error> refusal_;  // the two ends do not agree
+  base::Poller::Id refusal_timer_ = 0;
   const Clock::time_point begun_ = context().poller.now();
   RemotePins remote_;
   base::Poller::Id watch_timer_ = 0;

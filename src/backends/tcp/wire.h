@@ -15,6 +15,11 @@ inline constexpr std::size_t kHeadBytes = 32;
 inline constexpr std::size_t kEntryBytes = 20;
 inline constexpr std::size_t kTrailerBytes = 4;
 
+// A record: its length, at most kRecordBytes of the stream of frames, and a tag.
+inline constexpr std::size_t kRecordHead = 4;
+inline constexpr std::size_t kRecordBytes = std::size_t{16} << 10U;
+inline constexpr std::size_t kRecordsAtOnce = 4;
+
 // The limits of one frame. The number of entries is below IOV_MAX, so that one system call sends a
 // frame with its head and trailer.
 inline constexpr std::uint32_t kMaxEntries = 1000;
@@ -36,6 +41,7 @@ enum class DataFrameType : std::uint8_t {
 
 // The result of a frame or request, as it is sent.
 enum class FrameStatus : std::uint32_t { kOk = 0, kDenied = 1, kCancelled = 2 };
+inline constexpr std::uint64_t kStatuses = 3;
 
 struct FrameHead {
   DataFrameType type = DataFrameType::kAck;

@@ -130,15 +130,17 @@ TEST(TcpWire, AddressListsAreReadBackOrRefused) {
   const auto here = listenAddresses("127.0.0.1:0");
   ASSERT_TRUE(here);
   const std::vector list{here->front().withPort(80), here->front().withPort(81)};
-  auto bytes = encodeAddresses(list);
-  const auto back = decodeAddresses(bytes);
+  auto bytes = encodeAddress({list, {.wish = Privacy::kEncrypted, .fast_aes = true}});
+  const auto back = decodeAddress(bytes);
   ASSERT_TRUE(back);
-  ASSERT_EQ(back->size(), 2U);
-  EXPECT_EQ((*back)[1].text(), "127.0.0.1:81");
+  ASSERT_EQ(back->addresses.size(), 2U);
+  EXPECT_EQ(back->addresses[1].text(), "127.0.0.1:81");
+  EXPECT_EQ(back->offer.wish, Privacy::kEncrypted);
+  EXPECT_TRUE(back->offer.fast_aes);
   bytes.push_back(std::byte{0});
-  EXPECT_FALSE(decodeAddresses(bytes));
+  EXPECT_FALSE(decodeAddress(bytes));
   for (std::size_t length = 0; length + 1 < bytes.size(); ++length)
-    EXPECT_FALSE(decodeAddresses(std::span(bytes).first(length)));
+    EXPECT_FALSE(decodeAddress(std::span(bytes).first(length)));
 }
 
 // Frames that are well-formed, but not allowed in this state of the socket.

@@ -52,6 +52,10 @@ bool meets(const Share& share, std::string_view word) {
   if (word == "same-host")
     return share.realm != Realm::kSockets && share.realm != Realm::kRdma &&
            share.realm != Realm::kUnknown;
+  // The ways of data sockets say their protection. Of other networks the user says it.
+  if (word == "encrypted")
+    return !share.told.way.starts_with("socket") ||
+           share.told.way.find("+encrypted") != std::string::npos;
   if (word.starts_with("backend:")) word.remove_prefix(8);
   return share.told.backend == word;
 }

@@ -1,0 +1,44 @@
+// What protects the bytes of a link's data sockets: agreed by both ends, alike for all sockets of
+// the link. Threads: plain values.
+#pragma once
+
+#include <viaduct/settings.h>
+
+#include <memory>
+#include <string>
+
+#include "backends/tcp/hello.h"
+#include "base/net/record_keys.h"
+
+namespace viaduct::tcp {
+
+// What one end wants. It travels in Backend::address(), so only over an authenticated session.
+struct PrivacyOffer {
+  Privacy wish = Privacy::kAuto;
+  bool fast_aes = false;  // its processor has instructions for AES
+};
+
+struct Protection {
+  Privacy level = Privacy::kOff;  // kOff, kFrames, kIntegrity or kEncrypted
+  base::AeadKind kind = base::AeadKind::kAesGcm;
+  friend bool operator==(const Protection&, const Protection&) = default;
+
+  bool hasRecords() const { return level >= Privacy::kIntegrity; }
+};
+// The stronger wish holds, and kOff by hand is kOff. kDenied: one end requires encryption, and the
+// other has turned it off.
+Result<Protection> agree(const PrivacyOffer& ours, const PrivacyOffer& theirs, bool same_host);
+
+// The way of ops over such sockets: "socket", "socket+frames". Between hosts also "socket+off".
+std::string_view wayOf(const Protection& protection, bool same_host);
+
+// The keys of one socket in one life. Null: nothing is sealed.
+struct SocketKeys {
+  std::unique_ptr<base::RecordKeys> sealing = nullptr, opening = nullptr;
+};
+// `key` is that of the session's link; `hello` began the socket. `blocks_per_key` as in RecordKeys.
+Result<SocketKeys> keysOf(const Protection& protection, const LinkKey& key,
+                          const SocketHello& hello, bool dialer,
+                          std::uint64_t blocks_per_key = base::kBlocksPerKey);
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,56 @@
+// The keys and nonces of one direction of one socket, in one life. Both ends count alike, so no
+// nonce travels. Threads: one at a time.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/net/aead.h"
+
+namespace viaduct::base {
+
+// The blocks of 16 bytes after which a key is replaced: 64 GiB. The limit for AES-GCM of TLS
+// (RFC 8446, 5.5) is 2^34.5 blocks.
+inline constexpr std::uint64_t kBlocksPerKey = std::uint64_t{1} << 32U;
+
+// Each record has the next number as its nonce. A key is replaced by one that HKDF derives from it,
+// and wiped, so that who learns a key later cannot read what was sent before.
+class RecordKeys {
+ public:
+  // `secret` must be of this direction of this socket alone. `blocks_per_key` is smaller in tests.
+  static Result<std::unique_ptr<RecordKeys>> open(std::unique_ptr<Aead> aead, const Key& secret,
+                                                  std::uint64_t blocks_per_key = kBlocksPerKey);
+  ~RecordKeys() { wipe(secret_); }
+  RecordKeys(const RecordKeys&) = delete;
+  RecordKeys& operator=(const RecordKeys&) = delete;
+
+  // As Aead::seal() and open(), with the next number. False also in a child of fork(), which would
+  // use the numbers of its parent again.
+  bool seal(ByteSpan aad, ByteSpan text, std::byte* to, std::byte* tag);
+  bool open(ByteSpan aad, ByteSpan sealed, std::byte* to, const std::byte* tag);
+  // For a MAC whose bytes change until it is sent: takes a number for each of `variants`. The one
+  // that is sent uses the number of its variant, so that no number serves two of them.
+  std::uint64_t reserve(std::uint64_t variants) { return take(variants, variants); }
+  bool sealAt(std::uint64_t number, ByteSpan aad, std::byte* tag);
+  bool openAt(std::uint64_t number, ByteSpan aad, const std::byte* tag);
+
+ private:
+  RecordKeys(std::unique_ptr<Aead> aead, const Key& secret, std::uint64_t blocks_per_key);
+  bool useNext();
+  std::uint64_t take(std::uint64_t count, std::uint64_t blocks);
+  Nonce nonceOf(std::uint64_t number) const;
+  bool usable() const;
+
+  std::unique_ptr<Aead> aead_;
+  Key secret_;  // of the next key
+  Nonce iv_ = {};
+  const std::uint64_t blocks_per_key_;
+  std::uint64_t blocks_ = 0, number_ = 0;
+  const std::uint64_t forks_;
+  bool good_ = true;
+};
+
+}  // namespace viaduct::base

@@ -1,0 +1,111 @@
+#include "base/net/record_keys.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace viaduct::base {
+namespace {
+
+// An Aead that notes each key with the nonces that it was used with.
+class NotingAead final : public Aead {
+ public:
+  using Uses = std::set<std::pair<Key, Nonce>>;
+  explicit NotingAead(Uses& uses) : uses_(uses) {}
+  bool useKey(const Key& key) override {
+    key_ = key;
+    return true;
+  }
+  bool seal(const Nonce& nonce, ByteSpan, ByteSpan, std::byte*, std::byte*) override {
+    return uses_.emplace(key_, nonce).second;  // false: used before
+  }
+  bool open(const Nonce&, ByteSpan, ByteSpan, std::byte*, const std::byte*) override {
+    return false;
+  }
+  std::string_view library() const override { return "none"; }
+
+ private:
+  Uses& uses_;
+  Key key_{};
+};
+
+std::unique_ptr<RecordKeys> keysOf(AeadUse use, std::uint64_t blocks_per_key = kBlocksPerKey,
+                                   const Key& secret = {1}) {
+  return std::move(
+      *RecordKeys::open(std::move(*makeAead(AeadKind::kAesGcm, use)), secret, blocks_per_key));
+}
+
+TEST(RecordKeys, NoNonceComesTwiceUnderOneKey) {
+  NotingAead::Uses uses;
+  std::uint64_t sealed = 0;
+  for (std::uint8_t life = 0; life < 3; ++life) {  // each socket of each life has its own secret
+    const auto keys =
+        std::move(*RecordKeys::open(std::make_unique<NotingAead>(uses), {life, 9}, 100));
+    const Bytes text(48);
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(keys->seal({}, text, nullptr, nullptr));
+      const std::uint64_t number = keys->reserve(3);
+      ASSERT_TRUE(keys->sealAt(number, text, nullptr));
+      ASSERT_TRUE(keys->sealAt(number + 2, text, nullptr));
+      sealed += 3;
+    }
+  }
+  EXPECT_EQ(uses.size(), sealed);
+  std::set<Key> keys;
+  for (const auto& one : uses) keys.insert(one.first);
+  EXPECT_GT(keys.size(), 100U) << "keys were replaced";
+}
+
+TEST(RecordKeys, BothEndsReplaceTheirKeysTogether) {
+  for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{10}, std::uint64_t{1000}}) {
+    const auto sealer = keysOf(AeadUse::kSeal, limit), opener = keysOf(AeadUse::kOpen, limit);
+    Bytes text(100, std::byte{3}), sealed(100), opened(100), tag(kTagBytes);
+    for (std::size_t i = 0; i < 200; ++i) {
+      const ByteSpan part(text.data(), i % 100);
+      ASSERT_TRUE(sealer->seal(part, part, sealed.data(), tag.data()));
+      ASSERT_TRUE(opener->open(part, {sealed.data(), part.size()}, opened.data(), tag.data()));
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), opened.begin()));
+      const std::uint64_t at = sealer->reserve(3), there = opener->reserve(3);
+      ASSERT_TRUE(sealer->sealAt(at + i % 3, part, tag.data()));
+      ASSERT_TRUE(opener->openAt(there + i % 3, part, tag.data()));
+      EXPECT_FALSE(opener->openAt(there + (i + 1) % 3, part, tag.data()));
+    }
+  }
+}
+
+TEST(RecordKeys, ARecordIsGoodOnceAndInItsPlace) {
+  const auto sealer = keysOf(AeadUse::kSeal);
+  Bytes text(10, std::byte{3}), one(10), two(10), opened(10), tag_one(kTagBytes),
+      tag_two(kTagBytes);
+  ASSERT_TRUE(sealer->seal({}, text, one.data(), tag_one.data()));
+  ASSERT_TRUE(sealer->seal({}, text, two.data(), tag_two.data()));
+  EXPECT_NE(one, two);
+  const auto swapped = keysOf(AeadUse::kOpen);
+  EXPECT_FALSE(swapped->open({}, two, opened.data(), tag_two.data()));
+  const auto repeated = keysOf(AeadUse::kOpen);
+  EXPECT_TRUE(repeated->open({}, one, opened.data(), tag_one.data()));
+  EXPECT_FALSE(repeated->open({}, one, opened.data(), tag_one.data()));
+  const auto other = keysOf(AeadUse::kOpen, kBlocksPerKey, {2});
+  EXPECT_FALSE(other->open({}, one, opened.data(), tag_one.data())) << "another direction's key";
+}
+
+// A child has a copy of the keys and of the numbers, so that it would use both again.
+TEST(RecordKeys, AChildOfForkSealsNothing) {
+  const auto keys = keysOf(AeadUse::kSeal);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  Bytes tag(kTagBytes);
+  if (child == 0) ::_exit(keys->seal(tag, {}, nullptr, tag.data()) ? 1 : 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(keys->seal(tag, {}, nullptr, tag.data()));
+}
+
+}  // namespace
+}  // namespace viaduct::base
