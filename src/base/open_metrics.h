@@ -31,6 +31,7 @@ struct MetricLabel {
   std::string_view name;
   std::string_view value;
 };
+using MetricLabels = std::vector<MetricLabel>;
 
 class MetricsWriter {
  public:

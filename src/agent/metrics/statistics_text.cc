@@ -13,10 +13,8 @@ namespace viaduct::agent {
 namespace {
 
 using base::MetricFamily;
-using base::MetricLabel;
+using base::MetricLabels;
 using base::MetricsWriter;
-
-using Labels = std::vector<MetricLabel>;
 
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -26,21 +24,21 @@ double seconds(std::chrono::nanoseconds time) {
 // have.
 struct FamilyWriter {
   MetricFamily family;
-  void (*write)(const Statistics& from, Labels labels, MetricsWriter& out);
+  void (*write)(const Statistics& from, MetricLabels labels, MetricsWriter& out);
 };
 
 template <std::uint64_t Statistics::* kField>
-void total(const Statistics& from, Labels labels, MetricsWriter& out) {
+void total(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   out.sample("_total", labels, from.*kField);
 }
 
 template <std::uint64_t Statistics::* kField>
-void now(const Statistics& from, Labels labels, MetricsWriter& out) {
+void now(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   out.sample("", labels, from.*kField);
 }
 
 template <std::uint64_t RailStatistics::* kField>
-void eachRail(const Statistics& from, Labels labels, MetricsWriter& out) {
+void eachRail(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   const std::size_t common = labels.size();
   for (const RailStatistics& rail : from.rails) {
     labels.resize(common);
@@ -52,7 +50,7 @@ void eachRail(const Statistics& from, Labels labels, MetricsWriter& out) {
 
 // Rails without sockets of ours have no such series.
 template <std::uint64_t SocketStatistics::* kField>
-void eachRailsSockets(const Statistics& from, Labels labels, std::string_view suffix,
+void eachRailsSockets(const Statistics& from, MetricLabels labels, std::string_view suffix,
                       MetricsWriter& out) {
   const std::size_t common = labels.size();
   for (const RailStatistics& rail : from.rails) {
@@ -65,17 +63,17 @@ void eachRailsSockets(const Statistics& from, Labels labels, std::string_view su
 }
 
 template <std::uint64_t SocketStatistics::* kField>
-void socketTotal(const Statistics& from, Labels labels, MetricsWriter& out) {
+void socketTotal(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   eachRailsSockets<kField>(from, std::move(labels), "_total", out);
 }
 
 template <std::uint64_t SocketStatistics::* kField>
-void socketsNow(const Statistics& from, Labels labels, MetricsWriter& out) {
+void socketsNow(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   eachRailsSockets<kField>(from, std::move(labels), "", out);
 }
 
 template <class Value>
-void eachQueue(const Statistics& from, Labels labels, MetricsWriter& out, Value value) {
+void eachQueue(const Statistics& from, MetricLabels labels, MetricsWriter& out, Value value) {
   const std::size_t common = labels.size();
   for (const RailStatistics& rail : from.rails)
     for (std::size_t i = 0; i < kPriorities; ++i) {
@@ -87,21 +85,21 @@ void eachQueue(const Statistics& from, Labels labels, MetricsWriter& out, Value 
     }
 }
 
-void writeQueues(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeQueues(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   eachQueue(from, std::move(labels), out, [](const RailQueue& queue) { return queue.works; });
 }
 
-void writeOldest(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeOldest(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   eachQueue(from, std::move(labels), out,
             [](const RailQueue& queue) { return seconds(queue.oldest); });
 }
 
-void writeInfo(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeInfo(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"endpoint", from.endpoint});
   out.sample("_info", labels, std::uint64_t{1});
 }
 
-void writeEnded(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeEnded(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"state", {}});
   for (const auto& [state, count] :
        {std::pair(TransferState::kDone, from.done), std::pair(TransferState::kFailed, from.failed),
@@ -111,9 +109,9 @@ void writeEnded(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
-void writeLatencies(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeLatencies(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   const Latencies& latencies = from.latencies;
-  Labels with_bound = labels;
+  MetricLabels with_bound = labels;
   with_bound.push_back({"le", {}});
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < Latencies::kBuckets; ++i) {
@@ -127,7 +125,7 @@ void writeLatencies(const Statistics& from, Labels labels, MetricsWriter& out) {
   out.sample("_sum", labels, seconds(latencies.sum));
 }
 
-void writeErrors(Labels labels, const std::array<std::uint64_t, kCodes>& errors,
+void writeErrors(MetricLabels labels, const std::array<std::uint64_t, kCodes>& errors,
                  std::string_view backend, std::string_view rail, MetricsWriter& out) {
   labels.push_back({"backend", backend});
   labels.push_back({"rail", rail});
@@ -140,13 +138,13 @@ void writeErrors(Labels labels, const std::array<std::uint64_t, kCodes>& errors,
   }
 }
 
-void writeAllErrors(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeAllErrors(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   for (const RailStatistics& rail : from.rails)
     writeErrors(labels, rail.errors, rail.backend, rail.rail, out);
   writeErrors(labels, from.errors_without_rail, "none", "none", out);
 }
 
-void writeLinks(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeLinks(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"backend", {}});
   labels.push_back({"state", {}});
   for (const LinkStatistics& links : from.links)
@@ -158,7 +156,7 @@ void writeLinks(const Statistics& from, Labels labels, MetricsWriter& out) {
     }
 }
 
-void writePeers(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writePeers(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"state", {}});
   for (std::size_t state = 0; state < kPeerStates; ++state) {
     labels.back().value = peerStateName(static_cast<PeerState>(state));
@@ -166,12 +164,12 @@ void writePeers(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
-void writeDraining(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeDraining(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   out.sample("", labels, std::uint64_t{from.draining});
 }
 
 // An agent without faults has no such series.
-void writeFaults(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeFaults(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   if (!from.faults) return;
   labels.push_back({"kind", {}});
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
@@ -180,7 +178,7 @@ void writeFaults(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
-void writeLeases(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeLeases(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"end", {}});
   for (const auto& [end, leases] :
        {std::pair("lent", from.lent), std::pair("borrowed", from.borrowed)}) {
@@ -189,7 +187,7 @@ void writeLeases(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
-void writeEndedLeases(const Statistics& from, Labels labels, MetricsWriter& out) {
+void writeEndedLeases(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"end", {}});
   labels.push_back({"outcome", {}});
   for (const auto& [end, leases] :
@@ -285,7 +283,7 @@ std::span<const MetricFamily> metricFamilies() { return kFamilies; }
 
 std::string statisticsText(const Statistics& statistics, int pid) {
   const std::string process = std::to_string(pid);
-  const Labels labels{{"agent", statistics.agent}, {"pid", process}};
+  const MetricLabels labels{{"agent", statistics.agent}, {"pid", process}};
   MetricsWriter out;
   for (const FamilyWriter& row : kRows) {
     out.family(row.family);
