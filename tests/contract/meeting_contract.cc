@@ -481,6 +481,26 @@ TEST_P(MeetingContract, AClosedPlaceTakesItsEntriesAway) {
   EXPECT_TRUE(again) << again.error().text();
 }
 
+// An agent that drains gives up its name before it tells its peers. They may look for a successor
+// at once.
+TEST_P(MeetingContract, ANameIsFoundByNobodyOnceItIsWithdrawn) {
+  auto leaver = openMeetingPlace(options()), other = openMeetingPlace(options());
+  ASSERT_TRUE(leaver && other);
+  for (int round = 0; round < 20; ++round) {
+    const std::string value = std::to_string(round);
+    auto entry = (*leaver)->publish("leaver", value, kLong);
+    ASSERT_TRUE(entry) << entry.error().text();
+    ASSERT_EQ(*(*other)->find("leaver", kLong, kGoOn), value);
+    entry->reset();
+    auto successor = (*leaver)->publish("leaver", "next" + value, kLong);
+    ASSERT_TRUE(successor) << successor.error().text();
+    EXPECT_EQ(*(*other)->find("leaver", kLong, kGoOn), "next" + value);
+    successor->reset();
+    const auto found = (*other)->find("leaver", 1ms, kGoOn);
+    EXPECT_FALSE(found) << *found << " is withdrawn";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, MeetingContract, ::testing::ValuesIn(placeKinds()),
                          [](const auto& kind) { return kind.param.name; });
 

@@ -91,7 +91,7 @@ void PeerImpl::heardDrainLeft(std::span<const std::byte> payload) {
   basis_.engine().changed();
 }
 
-Transfers::InFlight PeerImpl::running() {
+Transfers::RunningTransfers PeerImpl::running() {
   auto out = peers_.transfers().runningWith(*this);
   out.transfers += halfway_.load(std::memory_order_relaxed);
   return out;

@@ -260,7 +260,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void heardDrainLeft(std::span<const std::byte> payload);
   Error leftError() const;
   void followDrain();  // makes the phase kDraining while one of the two ends drains
-  Transfers::InFlight running();
+  Transfers::RunningTransfers running();
   void tellLeft();
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);

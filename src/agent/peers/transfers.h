@@ -25,10 +25,10 @@ class Transfers {
   // get its number and its address, and none of their ops may reach that one.
   virtual void failUsing(const PeerImpl& peer, std::uint32_t remote_slot) = 0;
   // The running ones of this peer: their number, and their bytes.
-  struct InFlight {
+  struct RunningTransfers {
     std::uint64_t transfers = 0, bytes = 0;
   };
-  virtual InFlight runningWith(const PeerImpl& peer) = 0;
+  virtual RunningTransfers runningWith(const PeerImpl& peer) = 0;
   // Fails the running ones of this peer, whose links are closed already.
   virtual void failTransfersOf(const PeerImpl& peer, const Error& why) = 0;
 };

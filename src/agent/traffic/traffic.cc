@@ -72,8 +72,8 @@ void Traffic::failUsing(const PeerImpl& peer, std::uint32_t remote_slot) {
   });
 }
 
-Transfers::InFlight Traffic::runningWith(const PeerImpl& peer) {
-  InFlight out;
+Transfers::RunningTransfers Traffic::runningWith(const PeerImpl& peer) {
+  RunningTransfers out;
   running_.forEach([&](const Posting& posting) {
     if (&posting.peer() != &peer) return;
     ++out.transfers;

@@ -45,7 +45,7 @@ class Traffic final : public Transfers {
   void endReaching(const PeerImpl* peer, const Error& why) override;
   void abortUnder(const HeldLease& lease, const Error& why) override;
   void failUsing(const PeerImpl& peer, std::uint32_t remote_slot) override;
-  InFlight runningWith(const PeerImpl& peer) override;
+  RunningTransfers runningWith(const PeerImpl& peer) override;
   void failTransfersOf(const PeerImpl& peer, const Error& why) override;
 
  private:

@@ -51,7 +51,7 @@ class DirectoryClient final : private ServerConnectionUser {
   std::condition_variable changed_;
   std::uint32_t last_ = 0;
   std::map<std::uint32_t, PendingRequest> requests_;  // published entries and pending requests
-  std::set<std::uint32_t> withdrawing_;  // without the server's confirmation yet
+  std::set<std::uint32_t> withdrawing_;               // without the server's confirmation yet
   ServerConnection connection_;
 };
 
