@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "core/setting_row.h"
 #include "device/driver_memory.h"
 #include "process/eight_layers.h"
 #include "process/storm.h"
@@ -76,6 +77,9 @@ Answer open(State& state, const Words& in) {
     if (key == "rails") settings.rails = split(value);
     if (key == "secret") settings.secret = value;
     if (key == "provider") settings.ofi_provider = value;
+    if (key == "privacy") {
+      VIADUCT_CHECK(viaduct::core::parsePrivacy(value, settings.privacy));
+    }
     if (key == "faults") settings.faults = value;
     if (key == "faults") settings.faults_allowed = true;
     if (key.starts_with("VIADUCT_")) settings.others[key] = value;

@@ -34,6 +34,7 @@ class Half : private move::Carrier {
       reader_.emplace(*keys_.opening, encrypted, buffers_);
     }
     if (auto copy = base::CheckedCopy::open()) buffers_.copy = *std::move(copy);
+    if (protection.hasRecords()) return;
     if (auto sent = base::SharedMemory::allocate(kMaxFrameBytes)) sent_ = *std::move(sent);
   }
 

@@ -23,7 +23,7 @@ class TcpMoves : public TcpPair {
 
 TEST_F(TcpMoves, LinkBecomesReadyAtBothEnds) {
   open();
-  EXPECT_EQ(link(0).state().text, "socket");
+  EXPECT_EQ(link(0).state().text, "socket+frames");
   EXPECT_EQ(pair_->ends[1].changes, 1);
   EXPECT_EQ(backend_[1]->strangers(), 0U);
 }
@@ -33,7 +33,7 @@ TEST_F(TcpMoves, WriteLandsAndIsCounted) {
   const Region from(100'000, 1);
   Region into(100'000);
   pinBoth(from, into);
-  EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 0), "socket");
+  EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 0), "socket+frames");
   EXPECT_EQ(link(0).reaches(OpKind::kWrite, 1, 0), std::nullopt);
   EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 1), std::nullopt);
   const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 100'000}};
@@ -42,6 +42,53 @@ TEST_F(TcpMoves, WriteLandsAndIsCounted) {
   EXPECT_EQ(ended(0, 5).bytes, 100'000U);
   EXPECT_EQ(ended(0, 5).failed, 0U);
   EXPECT_EQ(from.bytes, into.bytes);
+}
+
+// Writes and reads at each level of protection, over several sockets and with small socket buffers.
+TEST_F(TcpMoves, BytesMoveAtEveryLevelOfProtection) {
+  const std::array<std::pair<Privacy, std::string>, 5> levels{
+      {{Privacy::kOff, "socket+off"},
+       {Privacy::kAuto, "socket+frames"},
+       {Privacy::kIntegrity, "socket+integrity"},
+       {Privacy::kEncrypted, "socket+encrypted"},
+       {Privacy::kRequired, "socket+encrypted"}}};
+  for (const auto& [privacy, way] : levels) {
+    for (Settings& settings : settings_) settings = {.sockets = 2, .privacy = privacy};
+    pair_.reset();
+    open();
+    EXPECT_EQ(link(0).state().text, way);
+    EXPECT_EQ(link(1).isPrivate(), way == "socket+encrypted");
+    Region from(3 << 20, 1), into(3 << 20), back(3 << 20);
+    pinBoth(from, into);
+    pair_->pin(0, 1, back.segment());
+    const auto ops = scattered(from, into, 100'000, 5);
+    std::uint64_t posted = 0;
+    while (posted < ops.size()) {
+      posted += post(0, OpKind::kWrite, 5, std::span(ops).subspan(posted));
+      turnRails(0, 1);
+      turnRails(1, 1);
+    }
+    ASSERT_TRUE(finish(0, 5, ops.size())) << way;
+    EXPECT_EQ(ended(0, 5).failed, 0U) << way;
+    EXPECT_EQ(from.bytes, into.bytes) << way;
+    const std::vector read{
+        core::Op{.local = back.at(), .remote = into.at(), .bytes = 3 << 20, .local_pin = 1}};
+    post(0, OpKind::kRead, 6, read);
+    ASSERT_TRUE(finish(0, 6, 1)) << way;
+    EXPECT_EQ(back.bytes, from.bytes) << way;
+  }
+}
+
+TEST_F(TcpMoves, RequiredRefusesAPeerThatIsOff) {
+  settings_[0].privacy = Privacy::kRequired;
+  settings_[1].privacy = Privacy::kOff;
+  open(false);
+  const auto unusable = [&](std::size_t side) {
+    return link(side).state().phase == core::LinkState::Phase::kUnusable;
+  };
+  ASSERT_TRUE(pair_->run([&] { return unusable(0) && unusable(1); }));
+  EXPECT_NE(link(0).state().text.find("the peer has turned it off"), std::string::npos);
+  EXPECT_NE(link(1).state().text.find("this agent has turned it off"), std::string::npos);
 }
 
 TEST_F(TcpMoves, PostSendsASmallWriteAtOnce) {
@@ -293,9 +340,9 @@ TEST_F(TcpMoves, WildcardListenNamesTheMachinesAddresses) {
   open();
   const auto there = decodeAddress(backend_[1]->address());
   ASSERT_TRUE(there);
-  EXPECT_TRUE(std::any_of(there->begin(), there->end(),
+  EXPECT_TRUE(std::any_of(there->addresses.begin(), there->addresses.end(),
                           [](const base::SocketAddress& e) { return e.isLoopback(); }));
-  for (const base::SocketAddress& one : *there) EXPECT_FALSE(one.isAny());
+  for (const base::SocketAddress& one : there->addresses) EXPECT_FALSE(one.isAny());
 }
 
 TEST_F(TcpMoves, MemoryOfOtherKindsIsNotReached) {

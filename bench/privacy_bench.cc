@@ -1,0 +1,123 @@
+// The cost of protecting data over tcp: the rates of the libraries on one core, and transfers at
+// each level in turns. The target is another process: docs/measured/privacy.md.
+//   privacy_bench [ROUNDS [MILLISECONDS-A-TURN]]
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/net/aead.h"
+#include "harness/agents.h"
+#include "harness/program.h"
+
+namespace {
+
+using namespace viaduct;
+using namespace viaduct::bench;
+
+struct Shape {
+  const char* name;
+  std::uint64_t bytes, count;
+};
+constexpr std::array kShapes{Shape{"1 x 8 B", 8, 1}, Shape{"64 x 4 KiB", 4 << 10, 64},
+                             Shape{"64 x 64 KiB", 64 << 10, 64}, Shape{"1 x 64 MiB", 64 << 20, 1}};
+constexpr std::uint64_t kMemoryBytes = 256ULL << 20;
+
+struct Level {
+  const char* name;
+  Privacy privacy;
+};
+// The first is what the others are compared with.
+constexpr std::array kLevels{Level{"off", Privacy::kOff}, Level{"frames", Privacy::kFrames},
+                             Level{"integrity", Privacy::kIntegrity},
+                             Level{"encrypted", Privacy::kEncrypted}};
+
+Settings settingsOf(const Level& level) {
+  return {.backends = {"tcp"}, .privacy = level.privacy};
+}
+
+// Agents at one level.
+struct Ends {
+  explicit Ends(const Level& level)
+      : target(settingsOf(level), kMemoryBytes),
+        source(settingsOf(level), kMemoryBytes, target.card) {}
+  TargetProcess target;
+  Source source;
+};
+
+// One library at one size of record.
+void measureLibrary(Table& table, base::AeadKind kind, bool fast, std::size_t bytes, int rounds,
+                    Duration turn) {
+  const auto make = [&](base::AeadUse use) {
+    auto aead = fast ? base::makeIpsecAead() : must(base::makeCryptoAead(kind, use));
+    if (!aead->useKey(base::Key{1})) die("the key is refused");
+    return aead;
+  };
+  const auto sealer = make(base::AeadUse::kSeal), opener = make(base::AeadUse::kOpen);
+  std::vector<std::byte> text(bytes, std::byte{7}), sealed(bytes), opened(bytes), tag(16), mac(16);
+  if (!sealer->seal({}, {}, text, sealed.data(), tag.data()) ||
+      !sealer->seal({}, text, {}, nullptr, mac.data()))
+    die("a record could not be sealed");
+  std::array<Samples, 3> times;
+  for (int round = 0; round < rounds; ++round) {
+    bool good = true;
+    times[0].add(secondsPerCall(
+        turn, [&] { good &= sealer->seal({}, {}, text, sealed.data(), tag.data()); }));
+    times[1].add(secondsPerCall(
+        turn, [&] { good &= opener->open({}, {}, sealed, opened.data(), tag.data()); }));
+    times[2].add(
+        secondsPerCall(turn, [&] { good &= opener->open({}, text, {}, nullptr, mac.data()); }));
+    if (!good) die("a record is wrong");
+  }
+  const auto size = static_cast<double>(bytes) / 1e9;
+  const auto nanoseconds = [](const Samples& of) { return 1e9 * of.median(); };
+  table.row(kind == base::AeadKind::kAesGcm ? "AES-256-GCM" : "ChaCha20-Poly1305",
+            std::string(sealer->library()), std::to_string(bytes), nanoseconds(times[0]),
+            size / times[0].median(), nanoseconds(times[1]), size / times[1].median(),
+            nanoseconds(times[2]), size / times[2].median());
+}
+
+void measureLibraries(int rounds, Duration turn) {
+  Table table({words("cipher", 18), words("library", 12), words("bytes", 6), figure("seal ns", 0),
+               figure("GB/s", 2), figure("open ns", 0), figure("GB/s", 2), figure("MAC ns", 0),
+               figure("GB/s", 2)});
+  for (const std::size_t bytes : {64U, 16384U}) {
+    measureLibrary(table, base::AeadKind::kAesGcm, false, bytes, rounds, turn);
+    if (base::makeIpsecAead())
+      measureLibrary(table, base::AeadKind::kAesGcm, true, bytes, rounds, turn);
+    measureLibrary(table, base::AeadKind::kChaCha, false, bytes, rounds, turn);
+  }
+}
+
+void measureTransfers(int rounds, Duration turn) {
+  std::vector<std::unique_ptr<Ends>> ends;
+  for (const Level& level : kLevels) ends.push_back(std::make_unique<Ends>(level));
+  Table table({words("transfer", 12), words("level", 10), spread("us", 2), figure("GB/s", 3),
+               spread("of off", 3), figure("us more", 2)});
+  for (const Shape& shape : kShapes) {
+    std::vector<Transfer> transfers;
+    for (const auto& one : ends)
+      transfers.push_back(one->source.plan(
+          OpKind::kWrite, {.stride = 2 * shape.bytes, .bytes = shape.bytes, .count = shape.count}));
+    std::array<Samples, kLevels.size()> times;
+    for (int round = -2; round < rounds; ++round)
+      for (std::size_t i = 0; i < kLevels.size(); ++i) {
+        const double took = secondsPerCall(turn, [&] { postAndPoll(transfers[i]); });
+        if (round >= 0) times[i].add(1e6 * took);
+      }
+    const auto bytes = static_cast<double>(shape.bytes * shape.count) / 1e3;
+    for (std::size_t i = 0; i < kLevels.size(); ++i)
+      table.row(shape.name, kLevels[i].name, times[i], bytes / times[i].median(),
+                times[i] / times[0], times[i].median() - times[0].median());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments given(argc, argv, "privacy_bench [ROUNDS [MILLISECONDS-A-TURN]]");
+  const int rounds = given.number(0, 15);
+  const Duration turn = std::chrono::milliseconds(given.number(1, 20));
+  measureLibraries(std::min(rounds, 5), turn);
+  measureTransfers(rounds, turn);
+}
