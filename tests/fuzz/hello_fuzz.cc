@@ -60,7 +60,9 @@ std::vector<Sample> samples() {
   addSample(out, 5, ResumeMessage{.epoch = 1, .heard = 7});
   addSample(out, 6, LeaseEndedMessage{.number = 3, .outcome = LeaseState::kRevoked});
   addSample(out, 7, LeaseMessage{.number = 3});
-  base::Bytes message{std::byte{8}};
+  addSample(out, 8, DrainingMessage{.number = 1});
+  addSample(out, 9, DrainLeftMessage{.number = 1, .transfers = 2, .bytes = 3});
+  base::Bytes message{std::byte{10}};
   base::append(message, BackendMessage{.backend = "tcp"});
   out.push_back(sampleOf(message));
   return out;
@@ -72,7 +74,7 @@ std::vector<Sample> samples() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto payload = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 9) {
+  switch (data[0] % 11) {
     case 0:
       roundTrip<Hello>(payload);
       break;
@@ -96,6 +98,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 7:
       roundTrip<LeaseMessage>(payload);
+      break;
+    case 8:
+      roundTrip<DrainingMessage>(payload);
+      break;
+    case 9:
+      roundTrip<DrainLeftMessage>(payload);
       break;
     default:
       backend(payload);

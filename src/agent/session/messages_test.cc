@@ -91,6 +91,14 @@ TEST(Messages, AboutLeasesHaveANumberAndAnOutcomeOfTheOwner) {
         base::encode(LeaseEndedMessage{.number = 1, .outcome = outcome})));
 }
 
+TEST(Messages, AboutDrainsHaveTheNumberOfAnAnnouncement) {
+  const DrainLeftMessage left{.number = 3, .transfers = 2, .bytes = 1U << 20U};
+  EXPECT_EQ(*base::decode<DrainLeftMessage>(base::encode(left)), left);
+  EXPECT_EQ(base::decode<DrainingMessage>(base::encode(DrainingMessage{.number = 4}))->number, 4U);
+  EXPECT_FALSE(base::decode<DrainLeftMessage>(base::encode(DrainLeftMessage{})));
+  EXPECT_FALSE(base::decode<DrainingMessage>(base::encode(DrainingMessage{})));
+}
+
 TEST(Messages, AppendKeepsTheBytesBefore) {
   Bytes out = blob(2);
   base::append(out, UnpinMessage{.slot = 1});
@@ -101,6 +109,8 @@ TEST(Messages, AppendKeepsTheBytesBefore) {
 TEST(Messages, EveryOtherLengthIsRefused) {
   refusesOtherLengths(LeaseEndedMessage{.number = 1});
   refusesOtherLengths(LeaseMessage{.number = 1});
+  refusesOtherLengths(DrainingMessage{.number = 1});
+  refusesOtherLengths(DrainLeftMessage{.number = 1});
   refusesOtherLengths(fullHello());
   refusesOtherLengths(fullPin());
   refusesOtherLengths(UnpinMessage{.slot = 1});
