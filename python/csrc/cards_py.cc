@@ -39,7 +39,7 @@ std::optional<std::chrono::system_clock::time_point> momentOf(const char* operat
           std::chrono::duration<double>(seconds)));
 }
 
-py::bytes bytesOf(const std::vector<std::byte>& card) {
+py::bytes cardBytes(const std::vector<std::byte>& card) {
   return {reinterpret_cast<const char*>(card.data()), card.size()};
 }
 
@@ -52,7 +52,7 @@ py::bytes exportCard(AgentState& state, const std::string& pins, const std::stri
                      const py::object& until, const std::string& name) {
   state.need("export_card");
   Grant grant = grantOf("export_card", pins, access, until, name);
-  return bytesOf(valueOf(unlocked([&] { return state.agent.exportCard(std::move(grant)); })));
+  return cardBytes(valueOf(unlocked([&] { return state.agent.exportCard(std::move(grant)); })));
 }
 
 void revokeCard(AgentState& state, const py::object& card_or_id) {
@@ -101,7 +101,7 @@ void bindCards(py::module_& module) {
       [](const py::object& card, const std::string& pins, const std::string& access,
          const py::object& until, const std::string& name) {
         const Card wide = cardOf("narrow_card", card);
-        return bytesOf(
+        return cardBytes(
             valueOf(wide.narrow(grantOf("narrow_card", pins, access, until, name))).encode());
       },
       py::arg("card"), py::kw_only(), py::arg("pins") = "*", py::arg("access") = "both",
