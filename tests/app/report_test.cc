@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
+#include "app/browser.h"
 #include "app/program.h"
 #include "measure/result/nixlbench.h"
 #include "measure/result/row_figures.h"
@@ -113,51 +113,20 @@ TEST_F(ReportCommand, BadInputIsNamed) {
 
 // --- in a browser
 
-std::string outputOf(const std::string& command) {
-  std::string out;
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return out;
-  std::array<char, 4096> part{};
-  for (std::size_t got = 0; (got = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
-    out.append(part.data(), got);
-  ::pclose(pipe);
-  return out;
-}
-
-std::string browser() {
-  std::string found = outputOf("command -v chromium || command -v chromium-browser || true");
-  return found.substr(0, found.find('\n'));
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const auto at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  if (at != std::string::npos) text.replace(at, what.size(), by);
-  return text;
-}
-
 class ReportPage : public ReportCommand {
  protected:
   void SetUp() override {
-    browser_ = browser();
-    if (browser_.empty()) GTEST_SKIP() << "skipped: no chromium on this machine";
+    if (browser().empty()) GTEST_SKIP() << "skipped: no chromium on this machine";
     page_ = folder_ + "r.html";
     Program run({"report", result("a.json", 1), result("b.json", 2), log(), "-o", page_});
     ASSERT_EQ(run.finish(), 0) << run.err();
   }
-  // The document that the browser makes of the page. `log` gets the browser's messages.
   std::string load(const std::string& page, const std::string& size, std::string& log) const {
-    const std::string log_file = folder_ + "chromium.log";
-    const std::string dom =
-        outputOf("timeout 90 '" + browser_ +
-                 "' --headless --no-sandbox --disable-gpu --hide-scrollbars"
-                 " --user-data-dir='" +
-                 folder_ + "profile' --enable-logging=stderr --window-size=" + size +
-                 " --dump-dom 'file://" + page + "' 2>'" + log_file + "'");
-    log = contentOf(log_file);
+    auto [dom, messages] = testing::load(page, size, folder_);
+    log = std::move(messages);
     return dom;
   }
-  std::string browser_, page_;
+  std::string page_;
 };
 
 TEST_F(ReportPage, LoadsWithoutAWordOnTheConsole) {
@@ -203,13 +172,6 @@ says.told = plots.every((p) => [...p.querySelectorAll('input')].every((i) => {
       getComputedStyle(i).outlineStyle == 'solid';
 }));
 </script></body>)JS";
-
-std::string framed(const std::string& page, int width) {
-  std::string quoted;
-  for (const char c : page) quoted += c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-  return "<!DOCTYPE html><body><iframe width=\"" + std::to_string(width) +
-         "\" height=\"800\" style=\"border:0\" srcdoc=\"" + quoted + "\"></iframe></body>";
-}
 
 TEST_F(ReportPage, FitsAPhoneAndADesk) {
   const std::string copy = replaced(replaced(contentOf(page_), "Content-Security-Policy", "x-none"),
