@@ -72,8 +72,8 @@ class Pair {
   explicit Pair(const Protection& protection, std::uint64_t blocks_per_key = base::kBlocksPerKey)
       : here(kBytes),
         there(kBytes),
-        dialer({}, protection, keys(protection, true, blocks_per_key)),
-        acceptor({}, protection, keys(protection, false, blocks_per_key)) {
+        dialer(core::PinRights(), protection, keys(protection, true, blocks_per_key)),
+        acceptor(core::PinRights(), protection, keys(protection, false, blocks_per_key)) {
     testing::fillRandom(here, 1);
     testing::fillRandom(there, 2);
     for (auto [half, memory] : {std::pair(&dialer, &here), std::pair(&acceptor, &there)}) {
@@ -191,7 +191,7 @@ struct Recording {
 
   explicit Recording(Privacy level) : here(kBytes), there(kBytes) {
     testing::fillRandom(here, 1);
-    Half dialer(0, {.level = level}, keys(level, true));
+    Half dialer(core::PinRights(), {.level = level}, keys(level, true));
     dialer.pins.add(0, Pair::at(here), kBytes);
     dialer.remote.add(0, 1);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -217,7 +217,7 @@ class Attacked {
       : stream(recording.stream),
         level_(level),
         recording_(recording),
-        acceptor_(0, {.level = level}, Recording::keys(level, false)) {
+        acceptor_(core::PinRights(), {.level = level}, Recording::keys(level, false)) {
     std::fill(recording_.there.begin(), recording_.there.end(), kUntouched);
     acceptor_.pins.add(0, Pair::at(recording_.there), Recording::kBytes);
   }
@@ -363,7 +363,8 @@ TEST_P(ProtectionAgainst, BytesOfAnotherSocket) {
   other_epoch.epoch = 8;
   const auto sends = [&](const SocketHello& which, bool dialer) {
     Stream memory(100);
-    Half half({}, protection, std::move(*keysOf(protection, LinkKey{3}, which, dialer)));
+    Half half(core::PinRights(), protection,
+              std::move(*keysOf(protection, LinkKey{3}, which, dialer)));
     half.pins.add(0, Pair::at(memory), memory.size());
     half.remote.add(0, 1);
     const std::vector<core::Op> ops{{.local = Pair::at(memory), .remote = 0, .bytes = 8}};
@@ -371,7 +372,8 @@ TEST_P(ProtectionAgainst, BytesOfAnotherSocket) {
     return half.take(1000);
   };
   const auto hears = [&](const Stream& bytes) {
-    Half half({}, protection, std::move(*keysOf(protection, LinkKey{3}, hello, false)));
+    Half half(core::PinRights(), protection,
+              std::move(*keysOf(protection, LinkKey{3}, hello, false)));
     return half.give(bytes);
   };
   EXPECT_EQ(hears(sends(hello, true)), "");
