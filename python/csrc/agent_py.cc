@@ -438,7 +438,7 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def_property_readonly(
           "addresses",
           [](AgentState& state) {
-            return ask(state, "addresses", [](Agent& agent) { return agent.card().addresses; });
+            return ask(state, "addresses", [](Agent& asked) { return asked.card().addresses; });
           },
           "The addresses on which the agent listens, such as [\"127.0.0.1:40123\"].")
       .def("connect", connect, py::arg("card_or_address"), py::kw_only(),
