@@ -414,6 +414,7 @@ TEST_F(Drain, WaitsForAPostThatAThreadCopiesByItself) {
       so_far.bytes = 4096;
       begun.set_value();
       while (!pause) std::this_thread::yield();
+      holdAll();  // the rest, which goes through the rail
       return Outcome::kPaused;
     };
   });
@@ -423,6 +424,11 @@ TEST_F(Drain, WaitsForAPostThatAThreadCopiesByItself) {
   auto drained = drain();
   const Status status = posted.get();
   EXPECT_TRUE(status) << status.error().text();
+  waitUntilTold();
+  const auto state = leaver_->drainState();
+  ASSERT_EQ(state.left.size(), 1U);
+  EXPECT_EQ(state.left.front().their_transfers, 1U);
+  letMove();
   EXPECT_TRUE(reads.wait(20s));
   expectClean(drained);
   fake::direct_move.with([](auto& one) { one = nullptr; });
