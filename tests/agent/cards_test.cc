@@ -282,6 +282,7 @@ TEST_F(Cards, ALeaseIsLentWithinTheGrant) {
     return owner_.lease(holder, all, {.access = access});
   };
   EXPECT_TRUE(lend(pins_[0], MemoryAccess::kReadOnly));
+  EXPECT_EQ(lend(pins_[0], MemoryAccess::kWriteOnly).error().code, Code::kInvalid);
   for (const auto& [pin, access] :
        {std::pair(&pins_[0], MemoryAccess::kReadWrite), {&pins_[1], MemoryAccess::kReadOnly}}) {
     const auto refused = lend(*pin, access);

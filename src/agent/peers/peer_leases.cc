@@ -97,6 +97,8 @@ core::PinMap PeerLeases::reachedPins(MemoryAccess access) const {
 Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<Extent> ranges,
                                                     LeaseOptions options) {
   VIADUCT_CHECK(checkDuration("lease", options.duration));
+  if (options.access == MemoryAccess::kWriteOnly)
+    return bad("lease", "no lease is write-only", "lend for reading, or for reading and writing");
   if (peer_.state() != PeerState::kReady) return peer_.notReady("lease");
   VIADUCT_CHECK(mayLend(ranges, options.access));
   if (lent_.size() >= kMostLent)
