@@ -73,8 +73,9 @@ std::string groupText(const FindingGroup& group, const std::vector<NodeResult>& 
                                 group.code, nodesWords(group.nodes.size(), nodes.size()));
   out += measure::wrapped(namesOf(group.nodes, nodes), 2);
   out += measure::wrapped(group.variants.front().finding.what, 2);
+  std::string_view label = "Fix:";
   for (const std::string_view line : measure::linesOf(group.variants.front().finding.fix))
-    out += fmt::format("  Fix: {}\n", line);
+    out += fmt::format("  {:<5}{}\n", std::exchange(label, ""), line);
   return out + "\n";
 }
 

@@ -14,8 +14,7 @@ BYTES = 1 << 20
 
 
 def target():
-    with viaduct.Agent() as agent:
-        agent.allocate(BYTES, label="inbox")
+    with viaduct.Agent() as agent, agent.allocate(BYTES, label="inbox"):
         print(agent.card.hex(), flush=True)
         sys.stdin.read()
 
@@ -47,7 +46,10 @@ def owner():
         peer, ended = connected(agent)
         peer.ready()
         while not ended.is_set():
-            agent.lease(peer, blocks[0:1], duration=30).wait(timeout=30)
+            try:
+                agent.lease(peer, blocks[0:1], duration=30).wait(timeout=30)
+            except viaduct.Error:
+                pass
 
 
 {"target": target, "initiator": initiator, "owner": owner}[sys.argv[1]]()

@@ -25,9 +25,9 @@ ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
 RULES = os.path.join(ROOT, "deploy", "prometheus", "viaduct-rules.yml")
 GRAFANA = os.path.join(ROOT, "deploy", "grafana")
 PACKAGES = os.environ.get("VIADUCT_PYTHON_INSTALLED", "")
-AGENTS, DOCTORS, PROMETHEUS = "127.0.0.1:27180", "127.0.0.1:27181", "127.0.0.1:9090"
+PROMETHEUS = "127.0.0.1:9090"
 # Beyond this the test has failed; nothing else depends on time.
-PATIENCE = 120
+PATIENCE = int(os.environ.get("VIADUCT_PATIENCE", "120"))
 
 
 class Failed(Exception):
@@ -96,13 +96,14 @@ def queries():
 
 FAULTY = {"VIADUCT_FAULTS_ALLOWED": "yes"}
 TCP = {"VIADUCT_BACKENDS": "tcp"}
+RAILS = {"VIADUCT_RAILS": "10.77.0.1,10.77.1.1", "VIADUCT_LISTEN": "10.77.0.1:0,10.77.1.1:0", **TCP}
 KILLS = ",".join(f"kill-peer@op:{op}" for op in (20, 40, 60, 80))
 # The name of the agents: the role that has the fault, its environment, that of its target, and the alerts.
 SCENARIOS = {
-    "healthy": ("initiator", {"VIADUCT_RAILS": "rail0,rail1", **TCP}, TCP, set()),
+    "healthy": ("initiator", RAILS, RAILS, set()),
     "fallback": ("initiator", {"VIADUCT_BACKENDS": "fake,tcp"}, {"VIADUCT_BACKENDS": "fake,tcp"}, {"ViaductFallback"}),
     "rdma": ("initiator", TCP, TCP, {"ViaductTcpDespiteRdma"}),
-    "rail": ("initiator", {"VIADUCT_RAILS": "rail0,rail1", "VIADUCT_FAULTS": "drop-rail@op:50", **FAULTY, **TCP}, TCP, {"ViaductRailSilent"}),
+    "rail": ("initiator", {"VIADUCT_FAULTS": "drop-rail@op:50", **FAULTY, **RAILS}, RAILS, {"ViaductRailSilent"}),
     "loss": ("initiator", TCP, {"VIADUCT_TCP_PORTS": "7001", **TCP}, {"ViaductRetransmits"}),
     "flaps": ("initiator", {"VIADUCT_FAULTS": KILLS, **FAULTY, **TCP}, TCP, {"ViaductPeerFlaps"}),
     "dead": ("initiator", TCP, TCP, {"ViaductPeerLost"}),
@@ -120,6 +121,7 @@ ip link add rail0 type veth peer name rail1
 ip addr add 10.77.0.1/24 dev rail0
 ip addr add 10.77.1.1/24 dev rail1
 ip link set rail0 up
+ip link set rail1 up
 ip link set rail1 up
 nft add table ip loss
 nft 'add chain ip loss input { type filter hook input priority 0; }'
@@ -142,7 +144,12 @@ class Live:
     """Agents, doctors and a Prometheus, which end with this object."""
 
     def __init__(self, viaduct, work):
-        self.viaduct, self.work, self.processes = viaduct, work, []
+        self.viaduct, self.work, self.processes, self.targets = viaduct, work, [], []
+
+    def address(self):
+        """The address of the next one's metrics. Each is a target of its own, so that none waits for another."""
+        self.targets.append(f"127.0.0.1:{27180 + len(self.targets)}")
+        return self.targets[-1]
 
     def start(self, name, call, env=None, **pipes):
         log = open(os.path.join(self.work, f"{name}.log"), "wb")
@@ -159,7 +166,8 @@ class Live:
 
     def agent(self, name, role, env, before=()):
         call = [*before, sys.executable, "-B", os.path.join(HERE, "alert_agents.py"), role]
-        common = {"VIADUCT_NAME": name, "VIADUCT_METRICS": AGENTS, "PYTHONPATH": PACKAGES}
+        # A busy machine is no lost peer.
+        common = {"VIADUCT_DETECT": "60s", "VIADUCT_NAME": name, "VIADUCT_METRICS": self.address(), "PYTHONPATH": PACKAGES}
         return self.start(name, call, {**common, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def scenario(self, name):
@@ -176,14 +184,14 @@ class Live:
         return target
 
     def doctor(self, name):
-        call = [self.viaduct, "doctor", "--root", node_folder(self.work, name), "--only", "rdma", "--serve", DOCTORS, "--every", "1s"]
+        call = [self.viaduct, "doctor", "--node", "--root", node_folder(self.work, name), "--only", "rdma", "--serve", self.address(), "--every", "1s"]
         self.start(name, call, {"VIADUCT_METRICS": ""})
 
     def prometheus(self):
         config = {
             "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
             "rule_files": [os.path.join(self.work, "rules.yml")],
-            "scrape_configs": [{"job_name": "viaduct", "static_configs": [{"targets": [AGENTS]}]}],
+            "scrape_configs": [{"job_name": "viaduct", "metrics_path": "/agent", "static_configs": [{"targets": self.targets}]}],
         }
         for name, text in (("prometheus.yml", yaml.safe_dump(config)), ("rules.yml", sooner(read(RULES)))):
             with open(os.path.join(self.work, name), "w", encoding="utf-8") as file:
@@ -206,6 +214,7 @@ def node_folder(work, name):
         "viaduct/live.json": json.dumps({"hostname": name, "kernel": "6.1.0", "machine": "x86_64"}), "proc/net/dev": "",
         "proc/net/snmp": "Tcp: OutSegs RetransSegs\nTcp: 1000 1",
         "sys/class/infiniband/mlx5_0/node_type": "1: CA", "sys/class/infiniband/mlx5_0/fw_ver": "28.39.1002",
+        "sys/class/infiniband_verbs/uverbs0/ibdev": "mlx5_0", "dev/infiniband/uverbs0": "", f"{port}/lid": "0x1", f"{port}/sm_lid": "0x1",
         f"{port}/state": "4: ACTIVE" if up else "1: DOWN", f"{port}/phys_state": "5: LinkUp" if up else "3: Disabled",
         f"{port}/rate": "400 Gb/sec (4X NDR)", f"{port}/link_layer": "InfiniBand",
         f"{port}/counters/port_xmit_data": "1000", f"{port}/counters/port_rcv_data": "1000",
