@@ -32,9 +32,7 @@ constexpr std::array kLevels{Level{"off", Privacy::kOff}, Level{"frames", Privac
                              Level{"integrity", Privacy::kIntegrity},
                              Level{"encrypted", Privacy::kEncrypted}};
 
-Settings settingsOf(const Level& level) {
-  return {.backends = {"tcp"}, .privacy = level.privacy};
-}
+Settings settingsOf(const Level& level) { return {.backends = {"tcp"}, .privacy = level.privacy}; }
 
 // Agents at one level.
 struct Ends {

@@ -20,7 +20,7 @@ tcp::Half halfOf(Privacy level, bool dialer) {
   const tcp::Protection protection{.level = level};
   auto keys = tcp::keysOf(protection, tcp::LinkKey{1}, kHello, dialer);
   if (!keys) std::abort();
-  return tcp::Half(0, protection, *std::move(keys));
+  return tcp::Half(core::PinRights(), protection, *std::move(keys));
 }
 
 void tryLevel(Privacy level, std::span<const std::byte> bytes) {

@@ -11,9 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kDetect = 2s;
-constexpr auto kGrace = 500ms;
-constexpr auto kSlack = 10s;  // for a busy machine
+constexpr auto kDrainDetect = 2s;
+constexpr auto kDrainGrace = 500ms;
+constexpr auto kDrainSlack = 10s;  // for a busy machine
 
 using Drained = Result<std::vector<DrainLeft>>;
 
@@ -52,12 +52,12 @@ class Draining : public ::testing::TestWithParam<DataPath> {
       const auto state = survivor_.agent().drainState();
       return !state.left.empty() && std::ranges::all_of(state.left, &DrainLeft::answered);
     };
-    const auto end = Clock::now() + kSlack;
+    const auto end = Clock::now() + kDrainSlack;
     while (!answered() && Clock::now() < end) std::this_thread::sleep_for(1ms);
     ASSERT_TRUE(answered());
   }
 
-  Survivor survivor_{GetParam(), kDetect, kGrace};
+  Survivor survivor_{GetParam(), kDrainDetect, kDrainGrace};
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
   std::atomic<int> told_{0};
   std::optional<Survivor::Memory> memory_;
@@ -86,7 +86,7 @@ TEST_P(Draining, EndsWhenAPeerWithALeaseIsKilled) {
   const auto rest = drained.get();
   ASSERT_TRUE(rest) << rest.error().text();
   EXPECT_TRUE(rest->empty());
-  EXPECT_EQ(*lease_->wait(kSlack), LeaseState::kPeerLost);
+  EXPECT_EQ(*lease_->wait(kDrainSlack), LeaseState::kPeerLost);
   EXPECT_EQ(told_, 1);
 }
 
@@ -97,7 +97,7 @@ TEST_P(Draining, RevokesTheLeaseOfAPeerThatGoesOnAtTheDeadline) {
   ASSERT_EQ(rest->size(), 1U);
   EXPECT_EQ(rest->front().peer, "victim");
   EXPECT_EQ(rest->front().lent, 1U);
-  const auto outcome = lease_->wait(kSlack);
+  const auto outcome = lease_->wait(kDrainSlack);
   ASSERT_TRUE(outcome);
   EXPECT_TRUE(*outcome == LeaseState::kRevoked || *outcome == LeaseState::kPeerLost);
   EXPECT_EQ(told_, 1);
@@ -116,10 +116,10 @@ TEST_P(Draining, EndsAtItsDeadlineWhenAPeerIsFrozen) {
   const auto rest = survivor_.agent().drain(300ms);
   std::printf("drained in %lld ms\n", static_cast<long long>(since(start)));
   ASSERT_TRUE(rest) << rest.error().text();
-  EXPECT_LT(Clock::now() - start, 300ms + 2 * kGrace + kSlack);
+  EXPECT_LT(Clock::now() - start, 300ms + 2 * kDrainGrace + kDrainSlack);
   ASSERT_EQ(rest->size(), 1U);
   EXPECT_FALSE(rest->front().answered);
-  EXPECT_EQ(*lease_->wait(kSlack), LeaseState::kPeerLost);
+  EXPECT_EQ(*lease_->wait(kDrainSlack), LeaseState::kPeerLost);
   EXPECT_EQ(told_, 1);
   victim_->process().resume();
   const std::string end = victim_->must("calm t 20000");
@@ -133,12 +133,12 @@ TEST_P(Draining, AProcessThatIsKilledInItsDrainIsLostAndComesBack) {
   const auto epoch = peer.epoch();
   victim_->must("lend l survivor data 65536 read 600000");
   victim_->process().send("drain 600000");
-  const auto end = Clock::now() + kSlack;
+  const auto end = Clock::now() + kDrainSlack;
   while (peer.state() != PeerState::kDraining && Clock::now() < end)
     std::this_thread::sleep_for(1ms);
   ASSERT_EQ(peer.state(), PeerState::kDraining);
   victim_->process().kill();
-  ASSERT_TRUE(peer.over(epoch, kSlack));
+  ASSERT_TRUE(peer.over(epoch, kDrainSlack));
   EXPECT_EQ(peer.state(), PeerState::kLost);
   victim_ = survivor_.start();
   survivor_.expectWorks(*victim_);
