@@ -155,4 +155,5 @@ def test_a_target_drains_on_sigterm(target):
     output, _ = process.communicate(timeout=100)
     assert process.returncode == 0 and output.endswith("drained\n"), output
     _, errors = one.communicate(timeout=100)
-    assert one.returncode == 1 and "drain" in errors, errors
+    # The signal may come before the target has lent its buffer.
+    assert one.returncode == 1 and ("drain" in errors or "no buffer" in errors), errors
