@@ -138,6 +138,17 @@ TEST(CardKey, OfAForgedClaimIsAnother) {
   EXPECT_FALSE(keyOfClaim(kRoot, base::ByteSpan(claimOf(less.grants)).first(20)));
 }
 
+// A dialer that has proved nothing makes the owner compute no more than the keys of a longest card.
+TEST(CardKey, OfAClaimWithTooManyRestrictionsIsNotComputed) {
+  auto claim = claimOf(std::vector<Grant>{{}});
+  for (std::size_t i = 1; i < 5 * kMaxGrants; ++i) claim.resize(claim.size() + 2, std::byte{9});
+  for (std::size_t at = sizeof(CardId) + 3; at < claim.size(); at += 2) claim[at] = std::byte{0};
+  EXPECT_TRUE(keyOfClaim(kRoot, claim));
+  claim.push_back(std::byte{9});
+  claim.push_back(std::byte{0});
+  EXPECT_FALSE(keyOfClaim(kRoot, claim));
+}
+
 TEST(CardNarrow, NeverGrantsMoreAndNeverNothing) {
   const Card card =
       ownersCard({.pins = "kv/*", .access = CardAccess::kRead, .until = kNow, .name = "b"});
