@@ -50,6 +50,7 @@ def owner():
                 agent.lease(peer, blocks[0:1], duration=30).wait(timeout=30)
             except viaduct.Error:
                 pass
+            time.sleep(0.05)
 
 
 {"target": target, "initiator": initiator, "owner": owner}[sys.argv[1]]()

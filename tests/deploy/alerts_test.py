@@ -97,7 +97,6 @@ def queries():
 FAULTY = {"VIADUCT_FAULTS_ALLOWED": "yes"}
 TCP = {"VIADUCT_BACKENDS": "tcp"}
 RAILS = {"VIADUCT_RAILS": "10.77.0.1,10.77.1.1", "VIADUCT_LISTEN": "10.77.0.1:0,10.77.1.1:0", **TCP}
-KILLS = ",".join(f"kill-peer@op:{op}" for op in (20, 40, 60, 80))
 # The name of the agents: the role that has the fault, its environment, that of its target, and the alerts.
 SCENARIOS = {
     "healthy": ("initiator", RAILS, RAILS, set()),
@@ -105,9 +104,9 @@ SCENARIOS = {
     "rdma": ("initiator", TCP, TCP, {"ViaductTcpDespiteRdma"}),
     "rail": ("initiator", {"VIADUCT_FAULTS": "drop-rail@op:50", **FAULTY, **RAILS}, RAILS, {"ViaductRailSilent"}),
     "loss": ("initiator", TCP, {"VIADUCT_TCP_PORTS": "7001", **TCP}, {"ViaductRetransmits"}),
-    "flaps": ("initiator", {"VIADUCT_FAULTS": KILLS, **FAULTY, **TCP}, TCP, {"ViaductPeerFlaps"}),
+    "flaps": ("initiator", {"VIADUCT_FAULTS": "kill-peer@0.02", **FAULTY, **TCP}, TCP, {"ViaductPeerFlaps"}),
     "dead": ("initiator", TCP, TCP, {"ViaductPeerLost"}),
-    "errors": ("initiator", {"VIADUCT_FAULTS": "stop@op:20", "VIADUCT_DEADLINE": "500ms", **FAULTY, **TCP}, TCP, {"ViaductErrors"}),
+    "errors": ("initiator", {"VIADUCT_FAULTS": "stop@0.05", "VIADUCT_DEADLINE": "500ms", **FAULTY, **TCP}, TCP, {"ViaductErrors"}),
     "lease": ("owner", {"VIADUCT_FAULTS": "late-lease=20ms", **FAULTY, **TCP}, TCP, {"ViaductLeasesExpire"}),
     "old": ("initiator", {"VIADUCT_FAULTS": "stop@op:20", "VIADUCT_DEADLINE": "1h", **FAULTY, **TCP}, TCP, {"ViaductQueueOld"}),
 }
@@ -167,7 +166,7 @@ class Live:
     def agent(self, name, role, env, before=()):
         call = [*before, sys.executable, "-B", os.path.join(HERE, "alert_agents.py"), role]
         # A busy machine is no lost peer.
-        common = {"VIADUCT_DETECT": "60s", "VIADUCT_NAME": name, "VIADUCT_METRICS": self.address(), "PYTHONPATH": PACKAGES}
+        common = {"VIADUCT_DETECT": "60s", "VIADUCT_GRACE": "60s", "VIADUCT_NAME": name, "VIADUCT_METRICS": self.address(), "PYTHONPATH": PACKAGES}
         return self.start(name, call, {**common, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def scenario(self, name):
@@ -189,7 +188,7 @@ class Live:
 
     def prometheus(self):
         config = {
-            "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "500ms"},
             "rule_files": [os.path.join(self.work, "rules.yml")],
             "scrape_configs": [{"job_name": "viaduct", "metrics_path": "/agent", "static_configs": [{"targets": self.targets}]}],
         }
