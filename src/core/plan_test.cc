@@ -520,8 +520,9 @@ TEST(Requirement, RefusesOtherWordsAndListsTheGoodOnes) {
   for (const char* text : {"fast", "rdma,", ",rdma", "backend:", "RDMA", "rdma rdma"}) {
     const auto parsed = parseRequirement(text);
     ASSERT_FALSE(parsed) << text;
-    EXPECT_TRUE(has(parsed.error().text(),
-                    "rdma, same-host, not-tcp, no-staging, gpu-direct, packed or backend:NAME"))
+    EXPECT_TRUE(
+        has(parsed.error().text(),
+            "rdma, same-host, not-tcp, no-staging, gpu-direct, packed, encrypted or backend:NAME"))
         << text;
   }
   EXPECT_TRUE(has(parseRequirement("backend:a,backend:b").error().text(), "backend:a and"));

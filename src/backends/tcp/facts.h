@@ -17,10 +17,11 @@ inline constexpr std::array kSettings{
         "VIADUCT_SOCKETS", "1", "TCP sockets per rail and peer, 1 to 64."),
     core::settingRow<&Settings::privacy, core::parsePrivacy, core::showPrivacy>(
         "VIADUCT_PRIVACY", "auto",
-        "Protection of data over tcp: off; frames: nobody on the path forges, moves, repeats or "
-        "drops a write unnoticed; integrity: nor changes a byte; encrypted: nor reads one; "
-        "required: as encrypted, and not with a peer that has set off. Of two wishes the stronger "
-        "holds, and off by hand is always off. auto: frames between hosts, off within one."),
+        "Protection of data over tcp: off, frames, integrity, encrypted or required "
+        "(docs/security.md). "
+        "required also refuses a peer that has set off. Otherwise the stronger wish holds, but off "
+        "by "
+        "hand is always off. auto: frames between hosts, off on one host."),
     core::ofHost(core::settingRow<&Settings::tcp_ports, core::parsePorts, core::showPorts>(
         "VIADUCT_TCP_PORTS", "",
         "Ports on which the tcp backend listens for data, such as 7100 or 7100-7199. Open "

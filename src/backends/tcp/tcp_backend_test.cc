@@ -44,39 +44,47 @@ TEST_F(TcpMoves, WriteLandsAndIsCounted) {
   EXPECT_EQ(from.bytes, into.bytes);
 }
 
-// Writes and reads at each level of protection, over several sockets and with small socket buffers.
-TEST_F(TcpMoves, BytesMoveAtEveryLevelOfProtection) {
-  const std::array<std::pair<Privacy, std::string>, 5> levels{
-      {{Privacy::kOff, "socket+off"},
-       {Privacy::kAuto, "socket+frames"},
-       {Privacy::kIntegrity, "socket+integrity"},
-       {Privacy::kEncrypted, "socket+encrypted"},
-       {Privacy::kRequired, "socket+encrypted"}}};
-  for (const auto& [privacy, way] : levels) {
-    for (Settings& settings : settings_) settings = {.sockets = 2, .privacy = privacy};
-    pair_.reset();
-    open();
-    EXPECT_EQ(link(0).state().text, way);
-    EXPECT_EQ(link(1).isPrivate(), way == "socket+encrypted");
-    Region from(3 << 20, 1), into(3 << 20), back(3 << 20);
-    pinBoth(from, into);
-    pair_->pin(0, 1, back.segment());
-    const auto ops = scattered(from, into, 100'000, 5);
-    std::uint64_t posted = 0;
-    while (posted < ops.size()) {
-      posted += post(0, OpKind::kWrite, 5, std::span(ops).subspan(posted));
-      turnRails(0, 1);
-      turnRails(1, 1);
-    }
-    ASSERT_TRUE(finish(0, 5, ops.size())) << way;
-    EXPECT_EQ(ended(0, 5).failed, 0U) << way;
-    EXPECT_EQ(from.bytes, into.bytes) << way;
-    const std::vector read{
-        core::Op{.local = back.at(), .remote = into.at(), .bytes = 3 << 20, .local_pin = 1}};
-    post(0, OpKind::kRead, 6, read);
-    ASSERT_TRUE(finish(0, 6, 1)) << way;
-    EXPECT_EQ(back.bytes, from.bytes) << way;
+struct Level {
+  Privacy privacy;
+  std::string_view way;
+};
+class TcpLevels : public TcpMoves, public ::testing::WithParamInterface<Level> {};
+
+INSTANTIATE_TEST_SUITE_P(At, TcpLevels,
+                         ::testing::Values(Level{Privacy::kOff, "socket+off"},
+                                           Level{Privacy::kAuto, "socket+frames"},
+                                           Level{Privacy::kIntegrity, "socket+integrity"},
+                                           Level{Privacy::kEncrypted, "socket+encrypted"},
+                                           Level{Privacy::kRequired, "socket+encrypted"}));
+
+// Over several sockets, with lists of pieces and with one large piece.
+TEST_P(TcpLevels, BytesMoveInBothDirections) {
+  for (Settings& settings : settings_) {
+    settings.sockets = 2;
+    settings.privacy = GetParam().privacy;
   }
+  open();
+  EXPECT_EQ(link(0).state().text, GetParam().way);
+  EXPECT_EQ(link(1).isPrivate(), GetParam().way == "socket+encrypted");
+  const Region from(3 << 20, 1);
+  Region into(3 << 20), back(3 << 20);
+  pinBoth(from, into);
+  pair_->pin(0, 1, back.segment());
+  const auto ops = scattered(from, into, 100'000, 5);
+  for (std::size_t posted = 0; posted < ops.size();) {
+    posted += post(0, OpKind::kWrite, 5, std::span(ops).subspan(posted));
+    turnRails(0, 1);
+    turnRails(1, 1);
+  }
+  ASSERT_TRUE(finish(0, 5, ops.size()));
+  EXPECT_EQ(ended(0, 5).failed, 0U);
+  EXPECT_EQ(from.bytes, into.bytes);
+  const std::vector read{
+      core::Op{.local = back.at(), .remote = into.at(), .bytes = 3 << 20, .local_pin = 1}};
+  post(0, OpKind::kRead, 6, read);
+  ASSERT_TRUE(finish(0, 6, 1));
+  EXPECT_EQ(ended(0, 6).failed, 0U);
+  EXPECT_EQ(back.bytes, from.bytes);
 }
 
 TEST_F(TcpMoves, RequiredRefusesAPeerThatIsOff) {

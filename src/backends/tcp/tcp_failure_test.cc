@@ -231,6 +231,7 @@ class TcpAccepts : public ::testing::Test {
     seed.epoch = kEpoch;
     seed.key = key_;
     seed.peer = "guest";
+    seed.address = encodeAddress({});
     link_ = backend_->link(std::move(seed), host_);
   }
   void TearDown() override {
@@ -294,6 +295,24 @@ TEST_F(TcpAccepts, TheLinkIsReadyWithItsLastSocket) {
   EXPECT_EQ(link_->state().phase, Phase::kOpening);
   const base::Fd second = say(encodeHello(hello(1), key_));
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
+}
+
+// Without the peer's address its wish is unknown, so no socket opens, also if it has the key.
+TEST_F(TcpAccepts, NothingOpensWithAPeerOfAnotherRelease) {
+  core::LinkSeed seed;
+  seed.epoch = 10;
+  seed.key[3] = 3;
+  seed.address = core::Bytes(3, std::byte{1});
+  const SocketHello hello{.link = linkId(seed.key), .epoch = 10, .index = 0, .count = 1};
+  const LinkKey key = seed.key;
+  testing::LinkEnd host;
+  const auto link = backend_->link(std::move(seed), host);
+  const base::Fd fd = say(encodeHello(hello, key));
+  EXPECT_TRUE(run([&] { return gone(fd); }));
+  EXPECT_EQ(link->state().phase, Phase::kUnusable);
+  EXPECT_NE(link->state().text.find("of another release"), std::string::npos);
+  core::Completions out;
+  link->close(out);
 }
 
 TEST_F(TcpAccepts, GarbageIsDroppedAtOnce) {
@@ -377,6 +396,7 @@ TEST_F(TcpAccepts, AHelloMayComeBeforeItsLink) {
   core::LinkSeed seed;
   seed.epoch = 10;
   seed.key[3] = 3;
+  seed.address = encodeAddress({});
   const SocketHello early{.link = linkId(seed.key), .epoch = 10, .index = 0, .count = 1};
   const base::Fd fd = say(encodeHello(early, seed.key));
   ASSERT_TRUE(run([&] { return backend_->strangers() == 1; }));

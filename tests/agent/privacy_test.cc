@@ -1,0 +1,93 @@
+// Transfers that require an encrypted path, and what their paths say.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/bytes.h"
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Two agents of one process over one backend.
+class RequireEncrypted : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kBytes = 300'000;
+
+  void open(const std::string& backend, Privacy privacy) {
+    const Settings settings{.backends = {backend}, .privacy = privacy};
+    Settings mine = settings, theirs = settings;
+    mine.name = "a";
+    theirs.name = "b";
+    a_.emplace(*Agent::open(mine));
+    b_.emplace(*Agent::open(theirs));
+    here_.emplace(*a_->allocate(kBytes));
+    there_.emplace(*b_->allocate(kBytes, {.label = "there"}));
+    peer_.emplace(*a_->importCard(b_->exportCard()));
+    ASSERT_TRUE(peer_->ready(20s));
+    remote_ = peer_->waitPin("there", 20s)->address;
+    testing::fillRandom({reinterpret_cast<std::byte*>(here_->info().address), kBytes}, 1);
+  }
+  void close() {
+    peer_.reset();
+    here_.reset();
+    there_.reset();
+    a_.reset();
+    b_.reset();
+  }
+  Result<Transfer> plan() {
+    const auto all = [](std::uint64_t address) {
+      return Selection{*Blocks::strided({.base = address, .bytes = kBytes, .count = 1})};
+    };
+    return a_->plan(OpKind::kWrite, *peer_, all(here_->info().address), all(remote_),
+                    {.require = "encrypted"});
+  }
+  // The path of a transfer, whose bytes have to arrive.
+  std::string move() {
+    auto transfer = plan();
+    if (!transfer) return transfer.error().text();
+    EXPECT_TRUE(transfer->post());
+    EXPECT_TRUE(transfer->wait(20s));
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(here_->info().address),
+                          reinterpret_cast<const void*>(there_->info().address), kBytes),
+              0);
+    return transfer->path().text();
+  }
+
+  std::optional<Agent> a_, b_;
+  std::optional<Pin> here_, there_;
+  std::optional<Peer> peer_;
+  std::uint64_t remote_ = 0;
+};
+
+TEST_F(RequireEncrypted, EncryptedTcpSatisfiesIt) {
+  open("tcp", Privacy::kEncrypted);
+  const std::string path = move();
+  EXPECT_TRUE(path.starts_with("tcp/socket+encrypted")) << path;
+}
+
+TEST_F(RequireEncrypted, TcpWithLessDoesNot) {
+  for (const Privacy privacy : {Privacy::kAuto, Privacy::kFrames, Privacy::kIntegrity}) {
+    close();
+    open("tcp", privacy);
+    const auto transfer = plan();
+    ASSERT_FALSE(transfer);
+    EXPECT_EQ(transfer.error().code, Code::kUnsupported);
+    EXPECT_NE(transfer.error().text().find("the requirement"), std::string::npos);
+  }
+}
+
+// The bytes cross no network.
+TEST_F(RequireEncrypted, ACopyWithinTheHostDoes) {
+  open("local", Privacy::kAuto);
+  const std::string path = move();
+  EXPECT_TRUE(path.starts_with("local/")) << path;
+}
+
+}  // namespace
+}  // namespace viaduct
