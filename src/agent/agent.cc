@@ -172,7 +172,7 @@ Result<Peer> Agent::connect(const Card& card, std::optional<Grant> mine) {
                  .operation = "connect",
                  .detail = "a grant to a peer that is dialed has no end and no name",
                  .peer = card.name,
-                 .remedy = "give pins and access, and call Peer::forget() at the end"};
+                 .remedy = "give pins and access, and forget the peer at the end"};
   if (mine) {
     VIADUCT_CHECK(agent::prepare(*mine, impl_->wallNow()));
     grants.push_back(*std::move(mine));

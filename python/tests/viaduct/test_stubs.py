@@ -52,7 +52,9 @@ def test_every_call_that_waits_can_be_awaited():
     waits = set()
     for name, node in CLASSES.items():
         for item in node.body:
-            if isinstance(item, ast.FunctionDef) and item.name not in ("post", "write", "read") and \
+            # The end of its timeout changes the agent, so drain() is for a thread.
+            if isinstance(item, ast.FunctionDef) and \
+                    item.name not in ("post", "write", "read", "drain") and \
                     "timeout" in [each.arg for each in item.args.args]:
                 waits.add((name, item.name))
     assert waits == {(kind.__name__, name) for kind, names in WAITS.items() for name in names}

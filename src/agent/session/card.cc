@@ -59,7 +59,7 @@ Result<CardId> cardIdFrom(std::string_view text) {
   return Error{.code = Code::kInvalid,
                .operation = "id of a Card",
                .detail = fmt::format("\"{}\" is no id", base::printable(text, 40)),
-               .remedy = "give the 32 digits of 0-9 and a-f that cardIdText() returned"};
+               .remedy = "give the 32 digits of 0-9 and a-f of the text of a Card's id"};
 }
 
 std::optional<CardId> Card::id() const {
@@ -74,7 +74,7 @@ Result<Card> Card::narrow(Grant grant) const {
     return Error{.code = Code::kInvalid,
                  .operation = "narrow a Card",
                  .detail = "this Card grants all: its secret is the agent's own",
-                 .remedy = "ask the owner for a Card with a grant: exportCard({.pins = \"*\"})"};
+                 .remedy = "ask the owner for a Card with a grant, which may be for all pins"};
   VIADUCT_CHECK(agent::prepare(grant, std::chrono::system_clock::now()));
   Card out = *this;
   out.grants.push_back(std::move(grant));
