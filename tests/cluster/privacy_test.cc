@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,16 +67,18 @@ class PrivacyOnTheWire : public ::testing::Test {
     if (!a_.made() || !b_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
     ASSERT_TRUE(join(a_, b_, "rail0", "10.77.0.1/24", "10.77.0.2/24"));
   }
-  // Writes and reads memory full of kByte between two agents with these settings. Returns the path.
-  std::string move(const std::string& privacy_a, const std::string& privacy_b) {
+  // Two agents with these settings, which know each other.
+  void connect(const std::string& privacy_a, const std::string& privacy_b) {
     const std::string both = std::string(" backends=tcp secret=") + kSecret;
     a_peer_.emplace("name=a listen=10.77.0.1:0 privacy=" + privacy_a + both, a_.pid());
     b_peer_.emplace("name=b listen=10.77.0.2:0 privacy=" + privacy_b + both, b_.pid());
     for (PeerProcess* peer : {&*a_peer_, &*b_peer_})
       peer->must("memory data " + std::to_string(kBytes));
     b_peer_->must("import " + a_peer_->card());
-    const std::string ready = b_peer_->ask("ready a 10000");
-    if (!ready.starts_with("ok")) return ready;
+    b_peer_->must("ready a 10000");
+  }
+  // Writes and reads memory full of kByte. Returns the path.
+  std::string move() {
     b_peer_->must("fill data " + std::to_string(kByte));
     b_peer_->must("plan w write a data data 65536");
     b_peer_->must("post w");
@@ -85,6 +88,10 @@ class PrivacyOnTheWire : public ::testing::Test {
     b_peer_->must("post r");
     b_peer_->must("wait r 20000");
     return path;
+  }
+  std::string move(const std::string& privacy_a, const std::string& privacy_b) {
+    connect(privacy_a, privacy_b);
+    return move();
   }
 
   Host a_, b_;
@@ -118,7 +125,8 @@ TEST_F(PrivacyOnTheWire, OffByHandIsOffAndThePathSaysSo) {
 }
 
 TEST_F(PrivacyOnTheWire, RequiredRefusesAPeerThatIsOff) {
-  const std::string answer = move("off", "required");
+  connect("off", "required");
+  const std::string answer = b_peer_->ask("plan w write a data data 65536");
   EXPECT_NE(answer.find("the peer has turned it off"), std::string::npos) << answer;
 }
 

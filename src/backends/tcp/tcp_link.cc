@@ -206,7 +206,8 @@ void TcpLink::receive(std::span<const std::byte> message, std::vector<core::Fd>)
   const auto life = one ? in.get<std::uint32_t>() : 0;
   const Error why = linkError(Code::kPeerLost, "the peer: " + in.text());
   if (!in.finished()) return;
-  if (kind == kGaveUp) return peerOver(why);
+  // Each end refuses for a reason in its own words.
+  if (kind == kGaveUp) return peerOver(refusal_.value_or(why));
   if (!one || index >= count || count > kMaxSockets) return;
   if (channels().empty()) expect(count);
   if (move::Channel* const lost = find(index, life); lost != nullptr && count == channels().size())
