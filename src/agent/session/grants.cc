@@ -343,8 +343,9 @@ std::string textOf(std::span<const Grant> grants) {
   if (grants.empty()) return "all pins, reading and writing, as long as the agent lives";
   std::string out;
   for (const Grant& grant : grants)
-    if (grant.pins != "*" || out.empty())
+    if (grant.pins != "*")
       out += fmt::format("{}{}", out.empty() ? "pins like " : " and ", grant.pins);
+  if (out.empty()) out = "all pins";
   const CardAccess access = allowed(grants);
   out += access == CardAccess::kBoth    ? ", reading and writing"
          : access == CardAccess::kRead  ? ", reading"
