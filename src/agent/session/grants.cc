@@ -345,7 +345,7 @@ std::string textOf(std::span<const Grant> grants) {
   for (const Grant& grant : grants)
     if (grant.pins != "*")
       out += fmt::format("{}{}", out.empty() ? "pins like " : " and ", grant.pins);
-  if (out.empty()) out = "pins like *";
+  if (out.empty()) out = "all pins";
   const CardAccess access = allowed(grants);
   out += access == CardAccess::kBoth    ? ", reading and writing"
          : access == CardAccess::kRead  ? ", reading"

@@ -194,6 +194,9 @@ TEST(CardText, SaysWhatItGrants) {
   EXPECT_EQ(textOf(std::vector<Grant>{{.pins = "kv/*", .until = kNow, .name = "b"},
                                       {.access = CardAccess::kRead}}),
             "pins like kv/*, reading, until 2027-01-15 08:00:00 UTC, for agent b");
+  EXPECT_EQ(textOf(std::vector<Grant>{{}, {.pins = "a"}, {.pins = "*a"}}),
+            "pins like a and *a, reading and writing");
+  EXPECT_EQ(textOf(std::vector<Grant>{{.access = CardAccess::kRead}}), "all pins, reading");
 }
 
 TEST(CardIdTextTest, IsReadBack) {
