@@ -16,13 +16,13 @@ using base::MetricLabel;
 using base::MetricsWriter;
 using host::DeviceKind;
 
-using Labels = std::vector<MetricLabel>;
+using NodeLabels = std::vector<MetricLabel>;
 
 // A metric family and the function that writes its samples. `labels` are those that all samples
 // have.
 struct NodeFamilyWriter {
   MetricFamily family;
-  void (*write)(const NodeMetrics& of, Labels labels, MetricsWriter& out);
+  void (*write)(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out);
 };
 
 constexpr std::string_view kindName(DeviceKind kind) {
@@ -39,13 +39,13 @@ constexpr std::string_view kindName(DeviceKind kind) {
   return "";
 }
 
-void writeNode(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
+void writeNode(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out) {
   labels.push_back({"kernel", of.diagnosis.node.kernel});
   labels.push_back({"machine", of.diagnosis.node.machine});
   out.sample("_info", labels, std::uint64_t{1});
 }
 
-void writeCounts(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
+void writeCounts(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out) {
   labels.push_back({"severity", {}});
   for (const auto& [name, severity] : kSeverities) {
     labels.back().value = name;
@@ -56,7 +56,7 @@ void writeCounts(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
 }
 
 // A code that several findings share has one series for each severity.
-void writeFindings(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
+void writeFindings(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out) {
   std::set<std::pair<Severity, std::string_view>> written;
   labels.push_back({"severity", {}});
   labels.push_back({"code", {}});
@@ -68,16 +68,16 @@ void writeFindings(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
   }
 }
 
-void writeDiagnosed(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
+void writeDiagnosed(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out) {
   out.sample("", labels, std::chrono::duration<double>(of.diagnosed.time_since_epoch()).count());
 }
 
-void addDevice(const host::Device& device, Labels& labels) {
+void addDevice(const host::Device& device, NodeLabels& labels) {
   labels.push_back({"device", device.name});
   labels.push_back({"kind", kindName(device.kind)});
 }
 
-void writeLinkBytes(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
+void writeLinkBytes(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out) {
   const std::size_t common = labels.size();
   for (const host::Device& device : of.devices) {
     const auto* const counter = base::firstWith(of.counters, &host::Counter::device, device.name);
@@ -92,7 +92,7 @@ void writeLinkBytes(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
   }
 }
 
-void writeLinkRates(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
+void writeLinkRates(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out) {
   const std::size_t common = labels.size();
   for (const host::Device& device : of.devices) {
     if (device.link_bytes_per_s == 0) continue;
@@ -103,7 +103,7 @@ void writeLinkRates(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
 }
 
 template <std::uint64_t host::TcpSegments::* kField>
-void writeSegments(const NodeMetrics& of, Labels labels, MetricsWriter& out) {
+void writeSegments(const NodeMetrics& of, NodeLabels labels, MetricsWriter& out) {
   out.sample("_total", labels, of.segments.*kField);
 }
 
@@ -141,7 +141,7 @@ constexpr auto kNodeFamilies = [] {
 std::span<const MetricFamily> nodeMetricFamilies() { return kNodeFamilies; }
 
 std::string nodeMetricsText(const NodeMetrics& of) {
-  const Labels labels{{"node", of.diagnosis.node.hostname}};
+  const NodeLabels labels{{"node", of.diagnosis.node.hostname}};
   MetricsWriter out;
   for (const NodeFamilyWriter& row : kNodeRows) {
     out.family(row.family);
