@@ -107,6 +107,8 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"VIADUCT_STAGING_CHUNK", "8MiB"},
       {"VIADUCT_STAGING_CHUNKS", "4"},
       {"VIADUCT_STAGING_MEMORY", "1GiB"},
+      {"VIADUCT_PRIVACY", "encrypted"},
+      {"VIADUCT_FABRIC_IS_PRIVATE", "yes"},
       {"VIADUCT_FAULTS", "delay=1s"},
       {"VIADUCT_FAULTS_ALLOWED", "yes"},
   };
@@ -127,6 +129,8 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .rails = {"eth0", "10.0.0.7"},
                           .sockets = 4,
                           .tcp_ports = {7100, 7199},
+                          .privacy = Privacy::kEncrypted,
+                          .fabric_is_private = true,
                           .striping = Toggle::kOff,
                           .min_chunk = 64U << 10U,
                           .ofi_provider = "shm",

@@ -62,7 +62,7 @@ class BenchProof : public ::testing::Test {
 TEST_F(BenchProof, ALinkBetweenTwoHostsIsProven) {
   makeRails(1);
   EXPECT_EQ(run(""), std::pair(0, 0)) << text_;
-  EXPECT_TRUE(hasWords(text_, "tcp/socket on rail0, proven")) << text_;
+  EXPECT_TRUE(hasWords(text_, "tcp/socket+frames on rail0, proven")) << text_;
 }
 
 TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {

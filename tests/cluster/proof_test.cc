@@ -52,7 +52,7 @@ constexpr auto kSizes = "--buffer_sizes 4MB --iterations 10";
 TEST_F(Proof, TheTwoCommandsBetweenTwoHosts) {
   makeRails(1);
   EXPECT_EQ(measure("--buffer_sizes 64KB,4MB --iterations 20"), 0) << text_;
-  EXPECT_TRUE(has(text_, "tcp/socket over rail0: proven")) << text_;
+  EXPECT_TRUE(has(text_, "tcp/socket+frames over rail0: proven")) << text_;
   EXPECT_TRUE(has(text_, "rail0 of ")) << "the proof names both ends: " << text_;
 }
 

@@ -82,7 +82,7 @@ def pair(objects, make, made):
     finish_all(members)
     expect(rows_of(members[0], 10, 2) == 3, "three block sizes", *members)
     said = "".join(pod.text() for pod in members)
-    expect("tcp/socket on eth0, proven" in said, "TCP between the pods, proven", *members)
+    expect("tcp/socket+frames on eth0, proven" in said, "TCP between the pods, proven", *members)
     late = kustomize.read(os.path.join(made.files, "zone.late"))
     expect("viaduct-prefill-0.viaduct-pair." in late, "the name came late", *members)
 
@@ -239,6 +239,7 @@ def doctor(objects, make, made):
     ready = subprocess.run([word.replace("/tmp/worst", worst) for word in probe], check=False).returncode == 0
     expect(ready == (code < 2), f"ready: {ready}, with the exit code {code}", one)
     expect(one.process.poll() is None, "it stays", one)
+    expect(one.wait_for("END VIADUCT FILE"), "it prints its result", one)
     log = one.text()
     folder = os.path.join(one.volumes, "results")
     collect = [os.path.join(cluster.ROOT, "deploy", "collect-results.sh"), folder]

@@ -111,7 +111,7 @@ void LocalLink::receive(std::span<const std::byte> message, std::vector<core::Fd
 
 Status LocalLink::heard(const LocalHello& hello, Fds fds) {
   if (peer_.attached()) return protocol("a second hello");
-  if (hello == LocalHello{})
+  if (hello == LocalHello{} && fds.empty())
     return Error{.code = Code::kUnsupported,
                  .operation = "local link",
                  .detail =
