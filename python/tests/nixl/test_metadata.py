@@ -44,7 +44,7 @@ def test_metadata_grants_one_direction(monkeypatch):
     assert (other.memory == 5).all()
     monkeypatch.setenv("VIADUCT_NIXL_GRANT", "some")
     with pytest.raises(b.nixlInvalidParamError, match="read, write or all"):
-        other.agent.get_partial_agent_metadata(None, True, [])
+        other.agent.get_partial_agent_metadata(other.registered, True)
 
 
 def test_the_same_metadata_again_changes_nothing():
