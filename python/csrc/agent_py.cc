@@ -117,8 +117,8 @@ KnownPeer connect(AgentState& state, const py::object& card_or_address, const py
   state.need("connect");
   std::optional<Grant> mine;
   if (!pins.is_none() || access != "both")
-    mine = grantOf("connect", pins.is_none() ? "*" : pins.cast<std::string>(), access, py::none(),
-                   "");
+    mine =
+        grantOf("connect", pins.is_none() ? "*" : pins.cast<std::string>(), access, py::none(), "");
   const NoteBytes given("connect", card_or_address);
   auto peer = [&]() -> Result<Peer> {
     const bool address = PyUnicode_Check(card_or_address.ptr()) != 0;
@@ -382,7 +382,7 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           "writing, as long as the agent lives: treat them like a password, or use export_card().")
       .def_property_readonly(
           "addresses",
-          [](AgentState& state) { 
+          [](AgentState& state) {
             return ask(state, "addresses", [](Agent& agent) { return agent.card().addresses; });
           },
           "The addresses on which the agent listens, such as [\"127.0.0.1:40123\"].")

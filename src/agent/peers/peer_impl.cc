@@ -341,8 +341,8 @@ void PeerImpl::warnOfUnusableLinks() {
     const bool here = own_ || basis_.isThisHost(session_->connection().theirs().boot);
     const bool limited = rights_->isLimited() || !redialer_.theirs().empty();
     const bool expected = (can.same_host && !here) || (limited && !can.checks_rights);
-    log(expected ? LogLevel::kInfo : LogLevel::kWarning,
-        "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
+    log(expected ? LogLevel::kInfo : LogLevel::kWarning, "peer {}: backend {} cannot be used: {}",
+        name_, can.name, state.text);
   }
 }
 

@@ -16,8 +16,9 @@ Error wrongSecret(bool granted) {
     return {.code = Code::kDenied,
             .operation = "handshake",
             .detail = "the Card's secret does not belong to its grants at that agent",
-            .cause = "the Card was changed, or belongs to another agent or to an earlier life of "
-                     "this one, or the agent has revoked all of its Cards",
+            .cause =
+                "the Card was changed, or belongs to another agent or to an earlier life of "
+                "this one, or the agent has revoked all of its Cards",
             .remedy = "get a new Card from that agent"};
   return {
       .code = Code::kDenied,
