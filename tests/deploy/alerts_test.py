@@ -296,6 +296,8 @@ def why_not():
             return f"no {program} on this machine"
     if sys.argv[1] != "live":
         return None
+    if "VIADUCT_ALERTS" not in os.environ:
+        return "rules that wait for a rate need a machine of their own; ./dev check --long runs it"
     if os.geteuid() != 0:
         return "no right to make network namespaces"
     if not PACKAGES:
