@@ -240,7 +240,7 @@ def doctor(objects, make, made):
     expect(ready == (code < 2), f"ready: {ready}, with the exit code {code}", one)
     expect(one.process.poll() is None, "it stays", one)
     expect(one.wait_for("END VIADUCT FILE"), "it prints its result", one)
-    log = one.text()
+    log = "".join(f"{line}\n" for _, line in one.lines)
     folder = os.path.join(one.volumes, "results")
     collect = [os.path.join(cluster.ROOT, "deploy", "collect-results.sh"), folder]
     names = subprocess.run(collect, input=log, check=True, capture_output=True, text=True).stdout.split()
