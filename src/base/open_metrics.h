@@ -2,6 +2,8 @@
 // Threads: pure functions; one at a time per MetricsWriter.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,6 +48,32 @@ class MetricsWriter {
   std::string text_;
   std::string_view family_;
 };
+
+// A metric family and the function that writes its samples. `labels` are those that all samples
+// have.
+template <class From>
+struct FamilyWriter {
+  MetricFamily family;
+  void (*write)(const From& from, MetricLabels labels, MetricsWriter& out);
+};
+
+template <class From, std::size_t N>
+constexpr std::array<MetricFamily, N> familiesOf(const std::array<FamilyWriter<From>, N>& rows) {
+  std::array<MetricFamily, N> out{};
+  for (std::size_t i = 0; i < N; ++i) out[i] = rows[i].family;
+  return out;
+}
+
+template <class From, std::size_t N>
+std::string metricsText(const std::array<FamilyWriter<From>, N>& rows, const From& from,
+                        const MetricLabels& labels) {
+  MetricsWriter out;
+  for (const FamilyWriter<From>& row : rows) {
+    out.family(row.family);
+    row.write(from, labels, out);
+  }
+  return std::move(out).finish();
+}
 
 // A number in OpenMetrics form: with a point or an exponent.
 std::string metricNumber(double value);

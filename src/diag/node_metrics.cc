@@ -16,12 +16,7 @@ using base::MetricLabels;
 using base::MetricsWriter;
 using host::DeviceKind;
 
-// A metric family and the function that writes its samples. `labels` are those that all samples
-// have.
-struct NodeFamilyWriter {
-  MetricFamily family;
-  void (*write)(const NodeMetrics& of, MetricLabels labels, MetricsWriter& out);
-};
+using NodeFamilyWriter = base::FamilyWriter<NodeMetrics>;
 
 constexpr std::string_view kindName(DeviceKind kind) {
   switch (kind) {
@@ -128,11 +123,7 @@ constexpr std::array kNodeRows{
                      writeSegments<&host::TcpSegments::repeated>},
 };
 
-constexpr auto kNodeFamilies = [] {
-  std::array<MetricFamily, kNodeRows.size()> families{};
-  for (std::size_t i = 0; i < kNodeRows.size(); ++i) families[i] = kNodeRows[i].family;
-  return families;
-}();
+constexpr auto kNodeFamilies = base::familiesOf(kNodeRows);
 
 }  // namespace
 
@@ -140,12 +131,7 @@ std::span<const MetricFamily> nodeMetricFamilies() { return kNodeFamilies; }
 
 std::string nodeMetricsText(const NodeMetrics& of) {
   const MetricLabels labels{{"node", of.diagnosis.node.hostname}};
-  MetricsWriter out;
-  for (const NodeFamilyWriter& row : kNodeRows) {
-    out.family(row.family);
-    row.write(of, labels, out);
-  }
-  return std::move(out).finish();
+  return base::metricsText(kNodeRows, of, labels);
 }
 
 }  // namespace viaduct::diag

@@ -20,12 +20,7 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// A metric family and the function that writes its samples. `labels` are those that all samples
-// have.
-struct FamilyWriter {
-  MetricFamily family;
-  void (*write)(const Statistics& from, MetricLabels labels, MetricsWriter& out);
-};
+using FamilyWriter = base::FamilyWriter<Statistics>;
 
 template <std::uint64_t Statistics::* kField>
 void total(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
@@ -271,11 +266,7 @@ constexpr std::array kRows{
                  writeFaults},
 };
 
-constexpr auto kFamilies = [] {
-  std::array<MetricFamily, kRows.size()> families{};
-  for (std::size_t i = 0; i < kRows.size(); ++i) families[i] = kRows[i].family;
-  return families;
-}();
+constexpr auto kFamilies = base::familiesOf(kRows);
 
 }  // namespace
 
@@ -284,12 +275,7 @@ std::span<const MetricFamily> metricFamilies() { return kFamilies; }
 std::string statisticsText(const Statistics& statistics, int pid) {
   const std::string process = std::to_string(pid);
   const MetricLabels labels{{"agent", statistics.agent}, {"pid", process}};
-  MetricsWriter out;
-  for (const FamilyWriter& row : kRows) {
-    out.family(row.family);
-    row.write(statistics, labels, out);
-  }
-  return std::move(out).finish();
+  return base::metricsText(kRows, statistics, labels);
 }
 
 }  // namespace viaduct::agent
