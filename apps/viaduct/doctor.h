@@ -34,7 +34,7 @@ struct DoctorCommand {
   std::chrono::nanoseconds every = std::chrono::minutes(5);  // between two diagnoses of `serve`
   std::string json_to = {};                                  // a file that gets the JSON as well
   std::string snapshot_to = {};  // the file of the subcommand `snapshot`
-  // Of the subcommand `nodes`: the results, the page, and the names of the nodes to expect.
+  // For the subcommand `nodes`: the results, the page, and the names of the nodes to expect.
   std::vector<std::string> files = {};
   std::string page = {}, expected = {};
 };

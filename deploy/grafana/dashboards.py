@@ -11,7 +11,7 @@ import sys
 
 # A panel: title, unit, help, and its queries with their legends. $where is the filter of the dashboard's variables.
 AGENTS = [
-    ("Bytes a second", "Bps", "Of each rail, when the posts have ended.",
+    ("Bytes a second", "Bps", "Bytes of each rail, when the posts have ended.",
      [("sum by (backend, rail) (rate(viaduct_moved_bytes_total{$where}[$__rate_interval]))", "{{backend}}/{{rail}}")]),
     ("Transfers a second", "ops", "Posts of transfers, by their end.",
      [("sum by (state) (rate(viaduct_transfers_ended_total{$where}[$__rate_interval]))", "{{state}}")]),
@@ -47,13 +47,13 @@ AGENTS = [
 NODES = [
     ("Nodes by kernel", "short", "Nodes that a doctor watches.",
      [("count by (kernel) (viaduct_node_info{$where})", "{{kernel}}")]),
-    ("Findings", "short", "Of the last diagnosis, by severity.",
+    ("Findings", "short", "Findings of the last diagnosis, by severity.",
      [("sum by (severity) (viaduct_node_findings{$where})", "{{severity}}")]),
     ("Codes of failures and warnings", "short", "Nodes that have each code.",
      [('count by (code, severity) (viaduct_node_finding_info{$where,severity!="info"})', "{{severity}} {{code}}")]),
     ("Time since the last diagnosis", "s", "The doctor of a node may have stopped.",
      [("time() - max by (node) (viaduct_node_diagnosed_timestamp_seconds{$where})", "{{node}}")]),
-    ("Bytes a second of each NIC", "Bps", "Of all programs.",
+    ("Bytes a second of each NIC", "Bps", "Bytes of all programs.",
      [("sum by (node, device, direction) (rate(viaduct_node_link_bytes_total{$where}[$__rate_interval]))",
        "{{node}} {{device}} {{direction}}")]),
     ("NICs against line rate", "percentunit", "Share of the line rate in each direction.",

@@ -270,7 +270,7 @@ VIADUCT_C_API viaduct_code viaduct_pin_close(viaduct_pin pin, viaduct_error* err
    Send it to the other process by any means. Fills a buffer as viaduct_agent_name does. */
 VIADUCT_C_API viaduct_code viaduct_card_export(viaduct_agent agent, void* buffer, uint64_t capacity,
                                                uint64_t* length, viaduct_error* error);
-/* What a card lets its holder reach. */
+/* The access that a card gives its holder. */
 enum { VIADUCT_GRANT_READ = 1, VIADUCT_GRANT_WRITE = 2, VIADUCT_GRANT_BOTH = 3 };
 typedef struct viaduct_grant {
   uint64_t size;

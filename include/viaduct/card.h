@@ -24,7 +24,7 @@ using CardId = std::array<std::uint8_t, 16>;
 std::string cardIdText(const CardId& id);  // 32 hexadecimal digits
 Result<CardId> cardIdFrom(std::string_view text);
 
-// What a card lets its holder reach. The owner of the pins checks it.
+// The access that a card gives its holder. The owner of the pins checks it.
 struct Grant {
   // The pins whose labels match, now and later. '*' stands for any text, also for none and for '/'.
   std::string pins = "*";
