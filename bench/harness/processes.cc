@@ -60,7 +60,9 @@ Child::Child(const Body& body) : Channel(Fd()) {
   socket_ = std::move(ours);
 }
 
+// A process that was started later may hold a copy of our end, so closing it would not be enough.
 Child::~Child() {
+  ::shutdown(socket_.get(), SHUT_RDWR);
   socket_.reset();
   ::waitpid(pid_, nullptr, 0);
 }
