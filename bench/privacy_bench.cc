@@ -1,11 +1,13 @@
 // The cost of protecting data over tcp: the rates of the libraries on one core, and transfers at
-// each level in turns. The target is another process: docs/measured/privacy.md.
+// each level in turns, with the floor of the two highest. The target is another process:
+// docs/measured/privacy.md.
 //   privacy_bench [ROUNDS [MILLISECONDS-A-TURN]]
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
 
+#include "bare_records.h"
 #include "base/net/aead.h"
 #include "harness/agents.h"
 #include "harness/program.h"
@@ -31,6 +33,9 @@ struct Level {
 constexpr std::array kLevels{Level{"off", Privacy::kOff}, Level{"frames", Privacy::kFrames},
                              Level{"integrity", Privacy::kIntegrity},
                              Level{"encrypted", Privacy::kEncrypted}};
+
+// Sockets without agents, see bare_records.h.
+constexpr std::array kFloors{"bare integrity", "bare encrypted"};
 
 Settings settingsOf(const Level& level) { return {.backends = {"tcp"}, .privacy = level.privacy}; }
 
@@ -90,23 +95,31 @@ void measureLibraries(int rounds, Duration turn) {
 void measureTransfers(int rounds, Duration turn) {
   std::vector<std::unique_ptr<Ends>> ends;
   for (const Level& level : kLevels) ends.push_back(std::make_unique<Ends>(level));
-  Table table({words("transfer", 12), words("level", 10), spread("us", 2), figure("GB/s", 3),
+  Table table({words("transfer", 12), words("level", 14), spread("us", 2), figure("GB/s", 3),
                spread("of off", 3), figure("us more", 2)});
   for (const Shape& shape : kShapes) {
     std::vector<Transfer> transfers;
     for (const auto& one : ends)
       transfers.push_back(one->source.plan(
           OpKind::kWrite, {.stride = 2 * shape.bytes, .bytes = shape.bytes, .count = shape.count}));
-    std::array<Samples, kLevels.size()> times;
+    BareRecords proven(shape.bytes, shape.count, false), encrypted(shape.bytes, shape.count, true);
+    constexpr std::size_t kAll = kLevels.size() + kFloors.size();
+    std::array<Samples, kAll> times;
     for (int round = -2; round < rounds; ++round)
-      for (std::size_t i = 0; i < kLevels.size(); ++i) {
-        const double took = secondsPerCall(turn, [&] { postAndPoll(transfers[i]); });
+      for (std::size_t i = 0; i < kAll; ++i) {
+        const double took = secondsPerCall(turn, [&] {
+          if (i < kLevels.size())
+            postAndPoll(transfers[i]);
+          else
+            (i == kLevels.size() ? proven : encrypted).write();
+        });
         if (round >= 0) times[i].add(1e6 * took);
       }
     const auto bytes = static_cast<double>(shape.bytes * shape.count) / 1e3;
-    for (std::size_t i = 0; i < kLevels.size(); ++i)
-      table.row(shape.name, kLevels[i].name, times[i], bytes / times[i].median(),
-                times[i] / times[0], times[i].median() - times[0].median());
+    for (std::size_t i = 0; i < kAll; ++i)
+      table.row(shape.name, i < kLevels.size() ? kLevels[i].name : kFloors[i - kLevels.size()],
+                times[i], bytes / times[i].median(), times[i] / times[0],
+                times[i].median() - times[0].median());
   }
 }
 

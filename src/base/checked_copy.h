@@ -17,7 +17,7 @@ namespace viaduct::base {
 // system call instead (docs/measured/memory.md).
 class CheckedCopy {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 10U;
+  static constexpr std::size_t kMostBytes = std::size_t{80} << 10U;
 
   static Result<CheckedCopy> open();
   CheckedCopy() = default;  // every copy() fails

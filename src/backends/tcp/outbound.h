@@ -21,6 +21,8 @@ class Outbound {
   bool wants() const { return frame_ || responder_.wants() || initiator_.wants(); }
   // Returns the unsent rest of the frame, or of the next frame. Empty: nothing to send.
   std::span<const iovec> gather();
+  // Whether the first piece of gather() lies in memory of the link, which is always readable.
+  bool isOurs() const { return frame_->slot[next_] == FrameWriter::kNoSlot; }
   // True if the frame is now sent completely.
   bool sent(std::size_t bytes);
   // Stops reading this local pin. Its unsent bytes in the frame become zeros, and an answer to a

@@ -14,29 +14,32 @@ static_assert(kRecordsAtOnce * kRecordBytes <= base::CheckedCopy::kMostBytes);
 
 bool RecordWriter::fill(Outbound& from, bool one_frame) {
   if (records_) return true;
-  const std::size_t bytes = collect(from, one_frame);
-  if (bytes == 0) return true;
+  const auto text = collect(from, one_frame);
+  if (text.empty()) return true;
   records_ = buffers_.records.take();
   begin_ = end_ = 0;
-  const auto text = buffers_.copy.room().first(bytes);
-  for (std::size_t at = 0; at < bytes; at += kRecordBytes)
-    if (!seal(text.subspan(at, std::min(kRecordBytes, bytes - at)))) return false;
+  for (std::size_t at = 0; at < text.size(); at += kRecordBytes)
+    if (!seal(text.subspan(at, std::min(kRecordBytes, text.size() - at)))) return false;
   return true;
 }
 
-// Copies the next bytes of the stream into the room. Returns their number.
-std::size_t RecordWriter::collect(Outbound& from, bool one_frame) {
+// Copies the next bytes of the stream into the room. The kernel copies those of pinned memory.
+std::span<std::byte> RecordWriter::collect(Outbound& from, bool one_frame) {
+  constexpr std::size_t kMost = kRecordsAtOnce * kRecordBytes;
   std::size_t bytes = 0;
-  while (bytes < kRecordsAtOnce * kRecordBytes) {
+  while (bytes < kMost) {
     const auto pieces = from.gather();
     if (pieces.empty()) break;
-    const std::size_t got =
-        buffers_.copy.collect(pieces, bytes, kRecordsAtOnce * kRecordBytes - bytes);
+    std::size_t got = std::min(pieces.front().iov_len, kMost - bytes);
+    if (from.isOurs())
+      std::memcpy(buffers_.copy.room().data() + bytes, pieces.front().iov_base, got);
+    else
+      got = buffers_.copy.collect(pieces, bytes, kMost - bytes);
     bytes += got;
     if (got == 0 && !from.faulted()) break;
     if (got > 0 && from.sent(got) && one_frame) break;
   }
-  return bytes;
+  return buffers_.copy.room().first(bytes);
 }
 
 bool RecordWriter::seal(std::span<std::byte> text) {

@@ -30,7 +30,7 @@ class RecordWriter {
   void clear() { buffers_.records.give(std::move(records_)); }
 
  private:
-  std::size_t collect(Outbound& from, bool one_frame);
+  std::span<std::byte> collect(Outbound& from, bool one_frame);
   bool seal(std::span<std::byte> text);
 
   base::RecordKeys& keys_;

@@ -18,7 +18,7 @@ inline constexpr std::size_t kTrailerBytes = 4;
 // A record: its length, at most kRecordBytes of the stream of frames, and a tag.
 inline constexpr std::size_t kRecordHead = 4;
 inline constexpr std::size_t kRecordBytes = std::size_t{16} << 10U;
-inline constexpr std::size_t kRecordsAtOnce = 4;
+inline constexpr std::size_t kRecordsAtOnce = 5;
 
 // The limits of one frame. The number of entries is below IOV_MAX, so that one system call sends a
 // frame with its head and trailer.
