@@ -30,6 +30,10 @@ AGENTS = [
      [("sum by (agent) (increase(viaduct_sessions_lost_total{$where}[15m]))", "{{agent}}")]),
     ("Links to ready peers", "short", "An unusable link should reach its peer, and another backend moves the bytes.",
      [("sum by (backend, state) (viaduct_links{$where})", "{{backend}} {{state}}")]),
+    ("Protection of links", "short", "Usable links by the protection of their data that is in force.",
+     [("sum by (backend, protection) (viaduct_protected_links{$where})", "{{backend}} {{protection}}")]),
+    ("Cores that protection keeps busy", "short", "Processor time of sealing and opening data, estimated.",
+     [("sum by (agent) (rate(viaduct_sealing_seconds_total{$where}[$__rate_interval]))", "{{agent}}")]),
     ("TCP segments sent again", "percentunit", "Share of the segments of each rail.",
      [("sum by (agent, rail) (rate(viaduct_repeated_segments_total{$where}[$__rate_interval]))"
        " / sum by (agent, rail) (rate(viaduct_sent_segments_total{$where}[$__rate_interval]))", "{{agent}} {{rail}}")]),

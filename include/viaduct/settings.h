@@ -29,6 +29,9 @@ enum class Privacy : std::uint8_t {
   kRequired,   // the same, and no transfer with a peer that refuses
 };
 
+inline constexpr std::size_t kPrivacies = static_cast<std::size_t>(Privacy::kRequired) + 1;
+const char* privacyName(Privacy privacy);  // as VIADUCT_PRIVACY writes it
+
 // The first and the last TCP port, both included; 0 to 0: the system chooses.
 struct PortRange {
   std::uint16_t first = 0, last = 0;

@@ -4,6 +4,7 @@
 
 #include <viaduct/peer.h>
 #include <viaduct/result.h>
+#include <viaduct/settings.h>
 #include <viaduct/transfer.h>
 
 #include <array>
@@ -54,8 +55,8 @@ struct RailQueue {
   std::chrono::nanoseconds oldest{0};  // since the oldest of their transfers was posted
 };
 
-// The kernel's figures of a rail's TCP sockets, added up. The counts include those of closed
-// sockets.
+// The kernel's figures of a rail's TCP sockets, added up, and one of our own. The counts include
+// those of closed sockets.
 struct SocketStatistics {
   std::uint64_t sockets = 0;                         // open now
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // acknowledged, and received in order
@@ -65,6 +66,8 @@ struct SocketStatistics {
   std::chrono::nanoseconds busy{0};            // with data to send, or that is not acknowledged
   std::chrono::nanoseconds send_limited{0};    // of these: the send buffer was full
   std::chrono::nanoseconds window_limited{0};  // of these: the receiver's window was full
+  // Processor time in which protected data was sealed and opened, estimated from a sample.
+  std::chrono::nanoseconds sealing{0};
   // The least of all open sockets; 0: none has sent anything.
   std::chrono::nanoseconds round_trip{0};
   std::uint32_t segment_bytes = 0, path_mtu = 0;
@@ -90,6 +93,9 @@ struct RailStatistics {
 struct LinkStatistics {
   std::string backend = {};
   std::uint64_t usable = 0, unusable = 0;
+  // Usable links by the protection of their data that is in force, by Privacy. Links whose backend
+  // protects no data, and unprotected ones within one host, are not in it.
+  std::array<std::uint64_t, kPrivacies> protections = {};
 };
 
 // The leases that an agent lends, or those that it has borrowed: live now, and ended, by outcome.

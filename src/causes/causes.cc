@@ -417,6 +417,7 @@ void add(SocketStatistics& into, const SocketStatistics& more) {
   into.busy += more.busy;
   into.send_limited += more.send_limited;
   into.window_limited += more.window_limited;
+  into.sealing += more.sealing;
 }
 
 SocketStatistics between(const SocketStatistics& before, const SocketStatistics& after) {
@@ -431,6 +432,7 @@ SocketStatistics between(const SocketStatistics& before, const SocketStatistics&
   out.busy -= before.busy;
   out.send_limited -= before.send_limited;
   out.window_limited -= before.window_limited;
+  out.sealing -= before.sealing;
   return out;
 }
 

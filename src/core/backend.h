@@ -191,6 +191,9 @@ class Link {
   // Whether nobody but the two agents can read the bytes of ops: no network carries them, or they
   // are encrypted.
   virtual bool isPrivate() const { return false; }
+  // The protection that the backend gives to the bytes of ops. Nothing: it gives none, or no
+  // network carries them.
+  virtual std::optional<Privacy> protection() const { return std::nullopt; }
   // Whether this rail can reach this peer now: the ends may differ in their number of rails, and a
   // rail may be down. The agent asks before it posts ops; no call reports a change. Threads: with
   // the agent's lock held, also while rails run.

@@ -2,6 +2,7 @@
 #include <viaduct/lease.h>
 #include <viaduct/memory.h>
 #include <viaduct/peer.h>
+#include <viaduct/settings.h>
 #include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
@@ -35,6 +36,12 @@ constexpr base::Words<LeaseState, 6> kLeaseStateNames{{{"live", LeaseState::kLiv
                                                        {"expired", LeaseState::kExpired},
                                                        {"revoked", LeaseState::kRevoked},
                                                        {"peer lost", LeaseState::kPeerLost}}};
+constexpr base::Words<Privacy, kPrivacies> kPrivacyNames{{{"auto", Privacy::kAuto},
+                                                          {"off", Privacy::kOff},
+                                                          {"frames", Privacy::kFrames},
+                                                          {"integrity", Privacy::kIntegrity},
+                                                          {"encrypted", Privacy::kEncrypted},
+                                                          {"required", Privacy::kRequired}}};
 constexpr base::Words<FaultKind, kFaultKinds> kFaultKindNames{
     {{"delay", FaultKind::kDelay},
      {"stop", FaultKind::kStop},
@@ -56,6 +63,7 @@ const char* transferStateName(TransferState state) {
 }
 const char* leaseStateName(LeaseState state) { return base::wordOf(kLeaseStateNames, state); }
 const char* peerStateName(PeerState state) { return base::wordOf(kPeerStateNames, state); }
+const char* privacyName(Privacy privacy) { return base::wordOf(kPrivacyNames, privacy); }
 const char* faultKindName(FaultKind kind) { return base::wordOf(kFaultKindNames, kind); }
 
 }  // namespace viaduct

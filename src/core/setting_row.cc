@@ -12,12 +12,6 @@
 namespace viaduct::core {
 namespace {
 
-constexpr base::Words<Privacy, 6> kPrivacies{{{"auto", Privacy::kAuto},
-                                              {"off", Privacy::kOff},
-                                              {"frames", Privacy::kFrames},
-                                              {"integrity", Privacy::kIntegrity},
-                                              {"encrypted", Privacy::kEncrypted},
-                                              {"required", Privacy::kRequired}}};
 constexpr base::Words<Toggle, 3> kToggles{
     {{"auto", Toggle::kAuto}, {"on", Toggle::kOn}, {"off", Toggle::kOff}}};
 
@@ -61,10 +55,12 @@ Status parseToggle(std::string_view text, Toggle& into) {
 }
 
 Status parsePrivacy(std::string_view text, Privacy& into) {
-  const auto* const found = base::firstWith(kPrivacies, &base::Word<Privacy>::word, text);
-  if (found == nullptr) return expectedForm("auto, off, frames, integrity, encrypted or required");
-  into = found->value;
-  return Ok{};
+  for (std::size_t level = 0; level < kPrivacies; ++level)
+    if (text == privacyName(static_cast<Privacy>(level))) {
+      into = static_cast<Privacy>(level);
+      return Ok{};
+    }
+  return expectedForm("auto, off, frames, integrity, encrypted or required");
 }
 
 Status parseCount(std::string_view text, std::uint64_t least, std::uint64_t most,
@@ -154,8 +150,6 @@ Status parseWords(std::string_view text, std::vector<std::string>& into) {
 }
 
 std::string showToggle(Toggle value) { return base::wordOf(kToggles, value); }
-
-std::string showPrivacy(Privacy value) { return base::wordOf(kPrivacies, value); }
 
 std::string showPorts(const PortRange& value) {
   return value.first == 0 ? "" : fmt::format("{}-{}", value.first, value.last);

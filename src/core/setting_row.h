@@ -44,7 +44,7 @@ inline std::string showText(const std::string& value) { return value; }
 inline std::string showFlag(bool value) { return value ? "true" : "false"; }
 std::string showToggle(Toggle value);
 std::string showPorts(const PortRange& value);
-std::string showPrivacy(Privacy value);
+inline std::string showPrivacy(Privacy value) { return privacyName(value); }
 inline std::string showList(const std::vector<std::string>& value) {
   return fmt::format("{}", fmt::join(value, ","));
 }

@@ -18,6 +18,7 @@
 
 #include "base/lists.h"
 #include "base/net/address.h"
+#include "base/net/aead.h"
 #include "base/net/lookup.h"
 #include "base/text.h"
 #include "diag/counters.h"
@@ -82,6 +83,11 @@ std::optional<std::uint64_t> namespaceNumber(const std::string& kind) {
   struct stat facts{};
   if (::stat(("/proc/self/ns/" + kind).c_str(), &facts) != 0) return std::nullopt;
   return facts.st_ino;
+}
+
+Tried tryCipher(base::AeadKind kind) {
+  const auto made = base::makeCryptoAead(kind, base::AeadUse::kSeal);
+  return {.ok = bool(made), .text = made ? "" : made.error().detail};
 }
 
 Tried lookAtClock() {
@@ -161,6 +167,10 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
     out.shm_bytes = shm.f_blocks * shm.f_frsize;
     out.shm_free = shm.f_bavail * shm.f_frsize;
   }
+  out.aes_gcm = tryCipher(base::AeadKind::kAesGcm);
+  out.chacha = tryCipher(base::AeadKind::kChaCha);
+  out.ipsec_mb = Tried{.ok = base::makeIpsecAead() != nullptr};
+  out.aes_instructions = Tried{.ok = base::hasFastAes()};
   out.clock = lookAtClock();
   out.kernel_log = readKernelLog();
   out.addresses = host::interfaceAddresses();

@@ -87,6 +87,10 @@ void describeLive(auto& json, auto& live, auto& names, auto& grown) {
   json.may("io_uring_buffers", live.io_uring_buffers);
   json.may("shm_bytes", live.shm_bytes);
   json.may("shm_free", live.shm_free);
+  json.may("aes_gcm", live.aes_gcm);
+  json.may("chacha", live.chacha);
+  json.may("ipsec_mb", live.ipsec_mb);
+  json.may("aes_instructions", live.aes_instructions);
   json.may("clock", live.clock);
   json.may("kernel_log", live.kernel_log);
   json.keep("addresses", live.addresses);

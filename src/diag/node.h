@@ -98,6 +98,8 @@ struct Live {
   std::optional<Tried> io_uring = {};          // the result of io_uring_setup
   std::optional<Tried> io_uring_buffers = {};  // of the registration of memory, if a ring opened
   std::optional<std::uint64_t> shm_bytes = {}, shm_free = {};  // of /dev/shm
+  // Ciphers of libcrypto, libipsec-mb, and the processor's instructions for AES.
+  std::optional<Tried> aes_gcm = {}, chacha = {}, ipsec_mb = {}, aes_instructions = {};
   std::optional<Tried> clock = {};               // ok: the kernel considers it synchronized
   std::vector<InterfaceAddress> addresses = {};  // in this network namespace
   std::vector<host::LinkFacts> links = {};       // the same

@@ -36,6 +36,8 @@ constexpr std::array kTopics{
           checkSpeed, false, true},
     Topic{"libraries", "libfabric, UCX and libibverbs that the loader takes", checkLibraries, false,
           true},
+    Topic{"privacy", "protection of data over TCP: the setting, ciphers, the secret", checkPrivacy,
+          false, true},
     Topic{"names", "whether peers and meeting places resolve", checkNames, false, true},
     Topic{"clock", "whether the clock is synchronized", checkClock},
     Topic{"kubernetes", "the pod, and what it was given", checkKubernetes, false, true},

@@ -35,6 +35,7 @@ void checkMemory(const Node& node, Findings& findings);
 void checkNames(const Node& node, Findings& findings);
 void checkNetwork(const Node& node, Findings& findings);
 void checkPcie(const Node& node, Findings& findings);
+void checkPrivacy(const Node& node, Findings& findings);
 void checkRdma(const Node& node, Findings& findings);
 void checkRoce(const Node& node, Findings& findings);
 void checkSpeed(const Node& node, Findings& findings);

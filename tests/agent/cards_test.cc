@@ -4,6 +4,7 @@
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,8 +32,9 @@ class Cards : public ::testing::Test {
     for (const char* label : {"a/1", "b/1"})
       pins_.push_back(*owner_.allocate(kBytes, {.label = label}));
   }
-  Agent open(const std::string& name) {
-    Settings settings{.name = name, .detect = 8h, .deadline = 20s, .grace = 60s};
+  Agent open(const std::string& name, std::vector<std::string> backends = {}) {
+    Settings settings{
+        .name = name, .backends = std::move(backends), .detect = 8h, .deadline = 20s, .grace = 60s};
     auto opened = agent::AgentOfAClock::open(std::move(settings), clock_);
     EXPECT_TRUE(opened) << opened.error().text();
     return *std::move(opened);
@@ -198,11 +200,39 @@ TEST_F(Cards, AnUnknownRestrictionIsProvedAndRefused) {
   EXPECT_FALSE(LyingPeer::prove(where(), good.secret, claim));
 }
 
-// The frames of both are the same: the claim travels in the first one.
+// The frames up to the announced pins, with the plain card and with one that was narrowed twice:
+// the claim travels in the first frame.
 TEST_F(Cards, ANarrowedCardCostsNoFurtherFrame) {
-  const Card wide = *owner_.card({}), less = *wide.narrow({.pins = "a/*"});
-  EXPECT_TRUE(LyingPeer::meet(where(), owner_.card().secret, "full"));
-  EXPECT_TRUE(LyingPeer::meet(where(), less.secret, "less", agent::claimOf(less.grants)));
+  const auto framesWith = [&](const std::string& name, const Card& card) {
+    auto holder = LyingPeer::meet(where(), card.secret, name, agent::claimOf(card.grants));
+    EXPECT_TRUE(holder) << holder.error().text();
+    for (auto frame = holder->next(); frame; frame = holder->next())
+      if (agent::typeOf(*frame) == FrameType::kSynced) break;
+    return holder->frames();
+  };
+  const auto plain = framesWith("full", owner_.card());
+  EXPECT_EQ(plain, framesWith("less", *owner_.card({})->narrow({})->narrow({.pins = "*/1"})));
+  EXPECT_EQ(plain.first, 3U) << "open, proof, hello";
+  EXPECT_EQ(plain.second, 7U) << "challenge, confirm, hello, accept, two pins, synced";
+}
+
+TEST_F(Cards, ARevokedCardIsRefusedWithinASecond) {
+  Duration longest{};
+  for (std::uint64_t round = 1; round <= 10; ++round) {
+    const Card card = *owner_.card({.pins = "a/*"});
+    const Peer peer = connect(holder_, card);
+    const auto start = Clock::now();
+    ASSERT_TRUE(owner_.revokeCard(card));
+    ASSERT_TRUE(peer.over(peer.epoch(), 20s));
+    const Status why = peer.ready(20s);
+    longest = std::max<Duration>(longest, Clock::now() - start);
+    ASSERT_FALSE(why);
+    EXPECT_TRUE(has(why.error().text(), "the Card has been revoked")) << why.error().text();
+    peer.forget();
+  }
+  EXPECT_LT(longest, 1s);
+  std::printf("revoked until refused: %.2f ms at most\n",
+              std::chrono::duration<double, std::milli>(longest).count());
 }
 
 // All frames that a limited peer gets until "synced".

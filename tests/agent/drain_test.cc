@@ -131,6 +131,7 @@ TEST_F(Drain, WithoutPeersOrWorkEndsAtOnceAndCloses) {
 TEST_F(Drain, OneAfterAnotherHasItsOwnText) {
   EXPECT_EQ(leaver_->undrain().error().code, Code::kInvalid);
   EXPECT_TRUE(has(leaver_->undrain().error().text(), "no drain runs"));
+  EXPECT_FALSE(leaver_->undrain().error().remedy.empty());
   holdAll();
   Transfer reads = userReads();
   ASSERT_TRUE(reads.post());
@@ -140,6 +141,7 @@ TEST_F(Drain, OneAfterAnotherHasItsOwnText) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::kInvalid);
   EXPECT_TRUE(has(second.error().text(), "drains already")) << second.error().text();
+  EXPECT_FALSE(second.error().remedy.empty());
   letMove();
   expectClean(drained);
 }

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
+#include <array>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "support/bytes.h"
@@ -19,11 +21,12 @@ class RequireEncrypted : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kBytes = 300'000;
 
-  void open(const std::string& backend, Privacy privacy) {
+  void open(const std::string& backend, Privacy privacy, std::optional<Privacy> other = {}) {
     const Settings settings{.backends = {backend}, .privacy = privacy};
     Settings mine = settings, theirs = settings;
     mine.name = "a";
     theirs.name = "b";
+    theirs.privacy = other.value_or(privacy);
     a_.emplace(*Agent::open(mine));
     b_.emplace(*Agent::open(theirs));
     here_.emplace(*a_->allocate(kBytes));
@@ -79,6 +82,39 @@ TEST_F(RequireEncrypted, TcpWithLessDoesNot) {
     ASSERT_FALSE(transfer);
     EXPECT_EQ(transfer.error().code, Code::kUnsupported);
     EXPECT_NE(transfer.error().text().find("the requirement"), std::string::npos);
+  }
+}
+
+TEST_F(RequireEncrypted, ARequirementThatThePeerHasTurnedOffIsNamedWithWhatToDo) {
+  for (const auto& [here, there, detail] :
+       {std::tuple(Privacy::kRequired, Privacy::kOff, "this agent requires encryption"),
+        std::tuple(Privacy::kOff, Privacy::kRequired, "the peer requires encryption")}) {
+    close();
+    open("tcp", here, there);
+    const auto transfer = plan();
+    ASSERT_FALSE(transfer);
+    const std::string text = transfer.error().text();
+    EXPECT_NE(text.find(detail), std::string::npos) << text;
+    EXPECT_NE(text.find("VIADUCT_PRIVACY=encrypted at both ends"), std::string::npos) << text;
+  }
+}
+
+// Within one host, data without protection crosses no network, so no link is counted as "off".
+TEST_F(RequireEncrypted, StatisticsCountTheLinksOfEachLevel) {
+  for (const Privacy privacy : {Privacy::kAuto, Privacy::kIntegrity, Privacy::kRequired}) {
+    close();
+    open("tcp", privacy);
+    for (const auto& agent : {&a_, &b_}) {
+      const auto links = (**agent).statistics().links;
+      ASSERT_EQ(links.size(), 2U);  // tcp, and stages
+      const auto& counts = links[0].backend == "tcp" ? links[0] : links[1];
+      EXPECT_EQ(counts.usable, 1U);
+      std::array<std::uint64_t, kPrivacies> expected{};
+      if (privacy == Privacy::kIntegrity) expected[static_cast<std::size_t>(privacy)] = 1;
+      if (privacy == Privacy::kRequired)
+        expected[static_cast<std::size_t>(Privacy::kEncrypted)] = 1;
+      EXPECT_EQ(counts.protections, expected);
+    }
   }
 }
 

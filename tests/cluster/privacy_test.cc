@@ -60,6 +60,7 @@ class WireRecorder {
 class PrivacyOnTheWire : public ::testing::Test {
  protected:
   static constexpr const char* kSecret = "a-secret-of-the-group-8f1b7f0f3b6f2a99d1c0";
+  static constexpr const char* kLabel = "a-label-of-a-pin-8f1b7f0f";
   static constexpr std::size_t kBytes = std::size_t{1} << 20U;
   static constexpr char kByte = 0x5b;
 
@@ -72,8 +73,10 @@ class PrivacyOnTheWire : public ::testing::Test {
     const std::string both = std::string(" backends=tcp secret=") + kSecret;
     a_peer_.emplace("name=a listen=10.77.0.1:0 privacy=" + privacy_a + both, a_.pid());
     b_peer_.emplace("name=b listen=10.77.0.2:0 privacy=" + privacy_b + both, b_.pid());
-    for (PeerProcess* peer : {&*a_peer_, &*b_peer_})
+    for (PeerProcess* peer : {&*a_peer_, &*b_peer_}) {
       peer->must("memory data " + std::to_string(kBytes));
+      peer->must(std::string("memory ") + kLabel + " 4096");
+    }
     b_peer_->must("import " + a_peer_->card());
     b_peer_->must("ready a 10000");
   }
@@ -105,6 +108,7 @@ TEST_F(PrivacyOnTheWire, TheDefaultProvesFramesAndShowsPayload) {
   EXPECT_NE(move("auto", "auto").find("tcp/socket+frames"), std::string::npos);
   EXPECT_TRUE(recorder.saw(payload_)) << "the recorder works";
   EXPECT_FALSE(recorder.saw(kSecret));
+  EXPECT_FALSE(recorder.saw(kLabel)) << "sessions are encrypted at every level";
 }
 
 TEST_F(PrivacyOnTheWire, EncryptionShowsNeitherPayloadNorSecret) {

@@ -76,6 +76,7 @@ Answer open(State& state, const Words& in) {
     if (key == "listen") settings.listen = split(value);
     if (key == "rails") settings.rails = split(value);
     if (key == "secret") settings.secret = value;
+    if (key == "meet") settings.meet = value;
     if (key == "provider") settings.ofi_provider = value;
     if (key == "privacy") {
       VIADUCT_CHECK(viaduct::core::parsePrivacy(value, settings.privacy));

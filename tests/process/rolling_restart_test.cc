@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "process/published.h"
 #include "process/seeds.h"
 #include "process/words.h"
+#include "support/etcd_server.h"
 #include "support/paths.h"
 
 namespace viaduct::testing {
@@ -192,11 +194,28 @@ class Traffic {
   std::jthread thread_;
 };
 
-class RollingRestarts : public ::testing::TestWithParam<const char*> {
+struct RestartCase {
+  const char *name, *backend;
+  bool etcd = false;  // the meeting place; otherwise Viaduct's own server
+};
+
+class RollingRestarts : public ::testing::TestWithParam<RestartCase> {
  protected:
+  void SetUp() override {
+    if (GetParam().etcd) {
+      VIADUCT_NEEDS_ETCD();
+      etcd_.emplace();
+      where_ = etcd_->url();
+    } else {
+      server_ = std::move(*meet::EmbeddedServer::start({.token = "swordfish"}));
+      where_ = server_->addresses().front();
+    }
+    steady_ = start("steady");
+    replaced_ = start("replaced");
+  }
   std::unique_ptr<Process> start(const std::string& name) const {
     return std::make_unique<Process>(
-        std::vector<std::string>{kPublisher, name, server_->addresses().front(), GetParam()});
+        std::vector<std::string>{kPublisher, name, where_, GetParam().backend});
   }
   static void expectReady(Process& process) {
     ASSERT_EQ(process.answer(kLong).value_or("nothing"), "ready");
@@ -219,12 +238,13 @@ class RollingRestarts : public ::testing::TestWithParam<const char*> {
     expectReady(*replaced_);
   }
 
-  std::unique_ptr<meet::EmbeddedServer> server_ =
-      std::move(*meet::EmbeddedServer::start({.token = "swordfish"}));
+  std::unique_ptr<meet::EmbeddedServer> server_;
+  std::optional<EtcdServer> etcd_;
+  std::string where_;
   Tally tally_;
   Longest longest_;
   std::vector<double> drains_, over_;  // in milliseconds
-  std::unique_ptr<Process> steady_ = start("steady"), replaced_ = start("replaced");
+  std::unique_ptr<Process> steady_, replaced_;
 };
 
 TEST_P(RollingRestarts, LoseNothingAtPeersThatKnowTheSuccessor) {
@@ -235,8 +255,7 @@ TEST_P(RollingRestarts, LoseNothingAtPeersThatKnowTheSuccessor) {
   expectReady(*replaced_);
   std::vector<std::unique_ptr<Traffic>> traffic;
   for (std::uint64_t i = 0; i < peers; ++i)
-    traffic.push_back(
-        std::make_unique<Traffic>(i, server_->addresses().front(), GetParam(), tally_, longest_));
+    traffic.push_back(std::make_unique<Traffic>(i, where_, GetParam().backend, tally_, longest_));
   for (std::uint64_t i = 0; i < restarts && !HasFatalFailure(); ++i) {
     // Every peer has met both publishers that there are now.
     const auto met = [&] { return tally_.handed_over >= (2 + i) * peers; };
@@ -263,8 +282,10 @@ TEST_P(RollingRestarts, LoseNothingAtPeersThatKnowTheSuccessor) {
       drains_[drains_.size() / 2], drains_.back(), over_[over_.size() / 2], over_.back());
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, RollingRestarts, ::testing::Values("local", "tcp"),
-                         [](const auto& backend) { return std::string(backend.param); });
+INSTANTIATE_TEST_SUITE_P(Over, RollingRestarts,
+                         ::testing::Values(RestartCase{"local", "local"}, RestartCase{"tcp", "tcp"},
+                                           RestartCase{"etcd", "tcp", true}),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
 }  // namespace viaduct::testing

@@ -76,8 +76,8 @@ Status LyingPeer::shake() {
   if (is_unix_) {
     reader_.acceptFds();
   } else {
-    sealer_.useKey(proof_.sendingKey());
-    reader_.decoder().useKey(proof_.receivingKey());
+    VIADUCT_CHECK(sealer_.useKey(proof_.sendingKey()));
+    VIADUCT_CHECK(reader_.decoder().useKey(proof_.receivingKey()));
   }
   VIADUCT_TRY(const Frame hello, next());
   VIADUCT_TRY(theirs_, base::decode<Hello>(hello.payload));
@@ -148,8 +148,16 @@ bool LyingPeer::isExpelled() {
 }
 
 bool LyingPeer::send(FrameType type, std::span<const std::byte> payload, std::span<const int> fds) {
-  const auto header = sealer_.seal(agent::numberOf(type), payload, {}, fds.size());
-  return sendBytes(header, fds) && sendBytes(payload, {});
+  Bytes bytes(payload.begin(), payload.end());
+  const auto header = headerOf(type, bytes, fds.size());
+  return sendBytes(header, fds) && sendBytes(bytes, {});
+}
+
+// Encrypts the payload, if the session does.
+agent::FrameSealer::Header LyingPeer::headerOf(FrameType type, std::span<std::byte> payload,
+                                               std::size_t fds) {
+  return sealer_.encrypts() ? sealer_.encrypt(agent::numberOf(type), payload, fds).value()
+                            : sealer_.seal(agent::numberOf(type), payload, {}, fds);
 }
 
 void LyingPeer::sync() {
@@ -157,7 +165,7 @@ void LyingPeer::sync() {
 }
 
 bool LyingPeer::announce(FrameType type, std::size_t bytes) {
-  auto header = sealer_.seal(agent::numberOf(type), {}, {}, 0);
+  auto header = headerOf(type, {}, 0);
   base::storeLittle(&header[8], static_cast<std::uint32_t>(bytes));
   return sendBytes(header, {});
 }

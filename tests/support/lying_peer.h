@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/session/frame_rules.h"
@@ -54,11 +55,17 @@ class LyingPeer {
   Result<agent::Frame> next();
   const agent::Hello& theirs() const { return theirs_; }
   bool isUnix() const { return is_unix_; }
+  // The numbers of frames that it has sent and received.
+  std::pair<std::uint64_t, std::uint64_t> frames() const {
+    return {sealer_.sealed(), reader_.decoder().taken()};
+  }
 
  private:
   LyingPeer(base::Fd socket, base::Handshake proof, bool is_unix)
       : socket_(std::move(socket)), proof_(std::move(proof)), is_unix_(is_unix) {}
   Status shake();
+  agent::FrameSealer::Header headerOf(agent::FrameType type, std::span<std::byte> payload,
+                                      std::size_t fds);
   bool sendBytes(std::span<const std::byte> bytes, std::span<const int> fds);
   void takeRing(const agent::Frame& frame);
 

@@ -10,6 +10,7 @@ extern const char* const kProcessPeer;
 extern const char* const kTrafficPeer;
 extern const char* const kPublisher;
 extern const char* const kRailsPeer;
+extern const char* const kGreedyHolder;
 extern const char* const kStrangers;
 extern const char* const kMeetingMember;
 extern const char* const kEtcdMember;

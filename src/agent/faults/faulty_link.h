@@ -39,6 +39,7 @@ class FaultyLink final : public core::Link {
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
   bool isPrivate() const override { return inner_->isPrivate(); }
+  std::optional<Privacy> protection() const override { return inner_->protection(); }
   bool servedBy(const core::Rail& rail) const override;
   void close(core::Completions& out) override;
   std::function<bool()> settling() const override { return inner_->settling(); }

@@ -44,27 +44,34 @@ void eachRail(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
 }
 
 // Rails without sockets of ours have no such series.
-template <std::uint64_t SocketStatistics::* kField>
+template <class Value>
 void eachRailsSockets(const Statistics& from, MetricLabels labels, std::string_view suffix,
-                      MetricsWriter& out) {
+                      MetricsWriter& out, Value value) {
   const std::size_t common = labels.size();
   for (const RailStatistics& rail : from.rails) {
     if (!rail.sockets) continue;
     labels.resize(common);
     labels.push_back({"backend", rail.backend});
     labels.push_back({"rail", rail.rail});
-    out.sample(suffix, labels, (*rail.sockets).*kField);
+    out.sample(suffix, labels, value(*rail.sockets));
   }
 }
 
 template <std::uint64_t SocketStatistics::* kField>
 void socketTotal(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
-  eachRailsSockets<kField>(from, std::move(labels), "_total", out);
+  eachRailsSockets(from, std::move(labels), "_total", out,
+                   [](const SocketStatistics& of) { return of.*kField; });
 }
 
 template <std::uint64_t SocketStatistics::* kField>
 void socketsNow(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
-  eachRailsSockets<kField>(from, std::move(labels), "", out);
+  eachRailsSockets(from, std::move(labels), "", out,
+                   [](const SocketStatistics& of) { return of.*kField; });
+}
+
+void writeSealing(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
+  eachRailsSockets(from, std::move(labels), "_total", out,
+                   [](const SocketStatistics& of) { return seconds(of.sealing); });
 }
 
 template <class Value>
@@ -151,6 +158,19 @@ void writeLinks(const Statistics& from, MetricLabels labels, MetricsWriter& out)
     }
 }
 
+// Levels that no link has are left out: most agents have links of one level.
+void writeProtections(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
+  labels.push_back({"backend", {}});
+  labels.push_back({"protection", {}});
+  for (const LinkStatistics& links : from.links)
+    for (std::size_t level = 0; level < kPrivacies; ++level) {
+      if (links.protections[level] == 0) continue;
+      labels[labels.size() - 2].value = links.backend;
+      labels.back().value = privacyName(static_cast<Privacy>(level));
+      out.sample("", labels, links.protections[level]);
+    }
+}
+
 void writePeers(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"state", {}});
   for (std::size_t state = 0; state < kPeerStates; ++state) {
@@ -233,11 +253,17 @@ constexpr std::array kRows{
     FamilyWriter{{"viaduct_repeated_segments", "counter", "",
                   "TCP segments that a rail has sent again, because the network had lost them."},
                  socketTotal<&SocketStatistics::repeated_segments>},
+    FamilyWriter{{"viaduct_sealing_seconds", "counter", "seconds",
+                  "Processor time in which a rail sealed and opened protected data, estimated."},
+                 writeSealing},
     FamilyWriter{
         {"viaduct_links", "gauge", "",
          "Links to ready peers. An unusable one should reach its peer, and another backend "
          "moves the bytes."},
         writeLinks},
+    FamilyWriter{{"viaduct_protected_links", "gauge", "",
+                  "Usable links of backends that protect data, by the protection in force."},
+                 writeProtections},
     FamilyWriter{{"viaduct_rdma_ports", "gauge", "",
                   "RDMA ports of the host, also if no backend of the agent uses them."},
                  now<&Statistics::rdma_ports>},

@@ -38,9 +38,12 @@ Statistics filled() {
   out.rails[0].queues[static_cast<std::size_t>(Priority::kBackground)] = {.works = 3,
                                                                           .oldest = 1500ms};
   out.rails[0].errors[static_cast<std::size_t>(Code::kPeerLost)] = 2;
-  out.rails[0].sockets = {{.sockets = 2, .sent_segments = 1000, .repeated_segments = 7}};
+  out.rails[0].sockets = {
+      {.sockets = 2, .sent_segments = 1000, .repeated_segments = 7, .sealing = 2500ms}};
   out.rails.push_back({.backend = "local", .rail = "memory"});
   out.links.push_back({.backend = "tcp", .usable = 4, .unusable = 3});
+  out.links[0].protections[static_cast<std::size_t>(Privacy::kFrames)] = 3;
+  out.links[0].protections[static_cast<std::size_t>(Privacy::kEncrypted)] = 1;
   out.rdma_ports = 8;
   out.errors_without_rail[static_cast<std::size_t>(Code::kTimeout)] = 1;
   out.peers[static_cast<std::size_t>(PeerState::kReady)] = 10'000;
@@ -112,10 +115,18 @@ viaduct_sent_segments_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="e
 # TYPE viaduct_repeated_segments counter
 # HELP viaduct_repeated_segments TCP segments that a rail has sent again, because the network had lost them.
 viaduct_repeated_segments_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 7
+# TYPE viaduct_sealing_seconds counter
+# UNIT viaduct_sealing_seconds seconds
+# HELP viaduct_sealing_seconds Processor time in which a rail sealed and opened protected data, estimated.
+viaduct_sealing_seconds_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 2.5
 # TYPE viaduct_links gauge
 # HELP viaduct_links Links to ready peers. An unusable one should reach its peer, and another backend moves the bytes.
 viaduct_links{agent="prefill \"0\"",pid="42",backend="tcp",state="usable"} 4
 viaduct_links{agent="prefill \"0\"",pid="42",backend="tcp",state="unusable"} 3
+# TYPE viaduct_protected_links gauge
+# HELP viaduct_protected_links Usable links of backends that protect data, by the protection in force.
+viaduct_protected_links{agent="prefill \"0\"",pid="42",backend="tcp",protection="frames"} 3
+viaduct_protected_links{agent="prefill \"0\"",pid="42",backend="tcp",protection="encrypted"} 1
 # TYPE viaduct_rdma_ports gauge
 # HELP viaduct_rdma_ports RDMA ports of the host, also if no backend of the agent uses them.
 viaduct_rdma_ports{agent="prefill \"0\"",pid="42"} 8

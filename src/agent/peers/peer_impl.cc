@@ -362,10 +362,13 @@ void PeerImpl::addTo(std::span<LinkStatistics> backends) const {
   if (own_ || !phase_.is(PeerPhase::kReady)) return;
   for (const auto& slot : links_) {
     LinkStatistics& into = backends[slot->backend()];
-    if (slot->link->state().phase == core::LinkState::Phase::kReady)
+    if (slot->link->state().phase == core::LinkState::Phase::kReady) {
       ++into.usable;
-    else if (shouldReach(basis_.backend(slot->backend()).can()))
+      if (const auto level = slot->link->protection())
+        ++into.protections[static_cast<std::size_t>(*level)];
+    } else if (shouldReach(basis_.backend(slot->backend()).can())) {
       ++into.unusable;
+    }
   }
 }
 

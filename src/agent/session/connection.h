@@ -163,7 +163,7 @@ class Connection {
   bool take(const Frame& frame);
   bool prove(const Frame& frame);
   Result<base::Handshake::Step> takeProof(const Frame& frame);
-  void useKeys();
+  Status useKeys();
   bool meet(const Frame& frame);
   bool introduce(const Result<Life>& verdict);
   bool answer(const Result<Life>& verdict);

@@ -58,13 +58,13 @@ bool Connection::prove(const Frame& frame) {
   const auto next = static_cast<FrameType>(frame.type + 1);
   if (!taken->reply.empty() && !say(next, taken->reply)) return false;
   if (!taken->proven) return true;
-  useKeys();
+  if (const Status used = useKeys(); !used) return fail(used.error());
   if (role_ == Role::kDialer) return true;
   const auto hello = ourHello();
   return hello ? say(FrameType::kHello, *hello) : fail(hello.error());
 }
 
-void Connection::useKeys() {
+Status Connection::useKeys() {
   const base::Handshake proof = *std::exchange(proof_, std::nullopt);
   common_ = proof.common();
   claim_ = proof.claim();
@@ -72,10 +72,10 @@ void Connection::useKeys() {
   reader_.decoder().setLimit(kMaxHelloPayload);
   if (socket_facts_.is_unix) {
     reader_.acceptFds();
-    return;
+    return Ok{};
   }
-  writer_.useKey(proof.sendingKey());
-  reader_.decoder().useKey(proof.receivingKey());
+  VIADUCT_CHECK(writer_.useKey(proof.sendingKey()));
+  return reader_.decoder().useKey(proof.receivingKey());
 }
 
 bool Connection::meet(const Frame& frame) {

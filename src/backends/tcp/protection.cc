@@ -47,7 +47,8 @@ std::string_view wayOf(const Protection& protection, bool same_host) {
 
 // The secret of a direction covers all that tells its socket from every other.
 Result<SocketKeys> keysOf(const Protection& protection, const LinkKey& key,
-                          const SocketHello& hello, bool dialer, std::uint64_t blocks_per_key) {
+                          const SocketHello& hello, bool dialer, std::uint64_t blocks_per_key,
+                          base::SealingTime* time) {
   SocketKeys keys;
   if (protection.level == Privacy::kOff) return keys;
   for (const bool seals : {true, false}) {
@@ -61,7 +62,7 @@ Result<SocketKeys> keysOf(const Protection& protection, const LinkKey& key,
     auto& into = seals ? keys.sealing : keys.opening;
     VIADUCT_TRY(auto aead, base::makeAead(protection.kind,
                                           seals ? base::AeadUse::kSeal : base::AeadUse::kOpen));
-    VIADUCT_TRY(into, base::RecordKeys::open(std::move(aead), secret, blocks_per_key));
+    VIADUCT_TRY(into, base::RecordKeys::open(std::move(aead), secret, blocks_per_key, time));
     base::wipe(secret);
   }
   return keys;

@@ -36,9 +36,11 @@ std::string_view wayOf(const Protection& protection, bool same_host);
 struct SocketKeys {
   std::unique_ptr<base::RecordKeys> sealing = nullptr, opening = nullptr;
 };
-// `key` is that of the session's link; `hello` began the socket. `blocks_per_key` as in RecordKeys.
+// `key` is that of the session's link; `hello` began the socket. `blocks_per_key` and `time` as in
+// RecordKeys.
 Result<SocketKeys> keysOf(const Protection& protection, const LinkKey& key,
                           const SocketHello& hello, bool dialer,
-                          std::uint64_t blocks_per_key = base::kBlocksPerKey);
+                          std::uint64_t blocks_per_key = base::kBlocksPerKey,
+                          base::SealingTime* time = nullptr);
 
 }  // namespace viaduct::tcp

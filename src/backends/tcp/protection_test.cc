@@ -47,6 +47,8 @@ TEST(Agree, RequiredRefusesAPeerThatIsOff) {
   const auto there = agree({.wish = Privacy::kOff}, {.wish = Privacy::kRequired}, false);
   ASSERT_FALSE(there);
   EXPECT_NE(there.error().text().find("this agent has turned it off"), std::string::npos);
+  for (const auto* const one : {&here, &there})
+    EXPECT_EQ(one->error().remedy, "set VIADUCT_PRIVACY=encrypted at both ends");
 }
 
 TEST(Agree, WithoutAesAtOneEndBothUseChaCha) {

@@ -46,6 +46,7 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
   for (std::size_t i = 0; i < sources_.size() * sockets_; ++i) {
     std::string name = sources_[i / sockets_].name;
     if (sockets_ > 1) name += "#" + std::to_string(i % sockets_);
+    sealing_.emplace_back();
     VIADUCT_TRY(shared_.buffers.emplace_back().copy, base::CheckedCopy::open());
     auto rail = std::make_unique<move::ChannelRail>(std::move(name), i, shared_.poller);
     channel_rails_.push_back(rail.get());
@@ -95,6 +96,7 @@ std::vector<SocketStatistics> TcpBackend::sockets() const {
   std::vector<SocketStatistics> out = closed_;
   out.resize(rails_.size());
   for (const TcpLink* link : links_) link->addTo(out);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].sealing = sealing_[i].total();
   return out;
 }
 

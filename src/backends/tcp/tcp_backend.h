@@ -3,6 +3,7 @@
 // Threads: under the agent's lock.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,8 @@ class TcpBackend final : public core::Backend {
   // The index of the rail for a link's socket with this index and this local address.
   std::size_t railFor(std::size_t index, const base::SocketAddress& local) const;
   void forget(const TcpLink& link);
+  // Of all sockets of the rail, open and closed.
+  base::SealingTime& sealingTime(std::size_t rail) { return sealing_[rail]; }
   // Keeps the counts of a socket that is about to be closed.
   void addClosed(std::size_t rail, int fd);
   std::size_t strangers() const { return acceptor_.pending(); }
@@ -53,7 +56,8 @@ class TcpBackend final : public core::Backend {
   std::vector<std::unique_ptr<core::Rail>> rails_;
   std::vector<move::ChannelRail*> channel_rails_;
   std::vector<TcpLink*> links_;
-  std::vector<SocketStatistics> closed_;  // by rail
+  std::vector<SocketStatistics> closed_;   // by rail
+  std::deque<base::SealingTime> sealing_;  // by rail
   Acceptor acceptor_;
 };
 

@@ -85,6 +85,13 @@ TEST_P(TcpLevels, BytesMoveInBothDirections) {
   ASSERT_TRUE(finish(0, 6, 1));
   EXPECT_EQ(ended(0, 6).failed, 0U);
   EXPECT_EQ(back.bytes, from.bytes);
+  for (const auto& backend : backend_) {
+    std::chrono::nanoseconds sealing{0};
+    for (const SocketStatistics& rail : backend->sockets()) sealing += rail.sealing;
+    EXPECT_TRUE(GetParam().privacy < Privacy::kIntegrity || sealing.count() > 0)
+        << "some are timed";
+    EXPECT_TRUE(GetParam().privacy != Privacy::kOff || sealing.count() == 0);
+  }
 }
 
 TEST_F(TcpMoves, RequiredRefusesAPeerThatIsOff) {

@@ -127,7 +127,8 @@ Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::
 
 void TcpLink::adopt(TcpChannel& channel, base::Fd fd) {
   tune(fd.get(), backend_.shared().detect, seed().same_host || isLocal(fd.get()));
-  auto keys = keysOf(protection_, seed().key, helloOf(channel), seed().dialer);
+  auto keys = keysOf(protection_, seed().key, helloOf(channel), seed().dialer, base::kBlocksPerKey,
+                     &backend_.sealingTime(channel.rail()));
   if (!keys) return fail(std::move(keys).error());
   if (auto adopted = channel.adopt(backend_.shared(), remote_, *seed().rights, std::move(fd),
                                    protection_, *std::move(keys));
@@ -152,6 +153,11 @@ std::optional<std::string_view> TcpLink::reaches(OpKind, std::uint32_t local_pin
   const bool both = backend_.shared().pins.live(local_pin) && remote_.generation(remote_pin) != 0;
   if (!ready() || !both) return std::nullopt;
   return way();
+}
+
+std::optional<Privacy> TcpLink::protection() const {
+  if (seed().same_host && protection_.level == Privacy::kOff) return std::nullopt;
+  return protection_.level;
 }
 
 void TcpLink::broke(move::Channel& channel) {

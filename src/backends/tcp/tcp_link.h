@@ -26,6 +26,7 @@ class TcpLink final : public move::ChannelLink {
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
   bool isPrivate() const override { return protection_.level == Privacy::kEncrypted; }
+  std::optional<Privacy> protection() const override;
 
   bool accepts() const { return !seed().dialer && !over(); }
   const LinkId& id() const { return id_; }

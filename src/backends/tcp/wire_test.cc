@@ -137,6 +137,13 @@ TEST(TcpWire, AddressListsAreReadBackOrRefused) {
   EXPECT_EQ(back->addresses[1].text(), "127.0.0.1:81");
   EXPECT_EQ(back->offer.wish, Privacy::kEncrypted);
   EXPECT_TRUE(back->offer.fast_aes);
+  auto older = bytes;  // without the two bytes of the offer
+  older[0] = std::byte{1};
+  older.resize(older.size() - 2);
+  const auto refused = decodeAddress(older);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("of another release"), std::string::npos);
+  EXPECT_EQ(refused.error().remedy, "install the same release at both ends");
   bytes.push_back(std::byte{0});
   EXPECT_FALSE(decodeAddress(bytes));
   for (std::size_t length = 0; length + 1 < bytes.size(); ++length)

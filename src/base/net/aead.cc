@@ -72,8 +72,8 @@ Result<std::unique_ptr<Aead>> makeCryptoAead(AeadKind kind, AeadUse use) {
                  .detail = std::string("libcrypto has no ") + name,
                  .cause = "this libcrypto, or its configuration in openssl.cnf, leaves it out",
                  .remedy =
-                     "see `openssl list -cipher-algorithms`, or set VIADUCT_PRIVACY=off at "
-                     "both ends"};
+                     "see `openssl list -cipher-algorithms`, and activate the default provider "
+                     "in openssl.cnf"};
   return std::unique_ptr<Aead>(
       std::make_unique<CryptoAead>(std::move(cipher), std::move(context), use));
 }

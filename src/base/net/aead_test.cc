@@ -1,6 +1,7 @@
 #include "base/net/aead.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
 #include <span>
 #include <string>
@@ -100,6 +101,22 @@ TEST(Aead, TheLibrariesUnderstandOneAnother) {
     ASSERT_TRUE(fast->seal(nonce, part, {}, nullptr, tag.data()));
     EXPECT_TRUE(crypto->open(nonce, part, {}, nullptr, tag.data())) << bytes;
   }
+}
+
+// As in a configuration of openssl.cnf that leaves the ciphers out.
+TEST(Aead, ALibraryWithoutTheCipherIsNamedWithWhatToDo) {
+  ASSERT_EQ(EVP_set_default_properties(nullptr, "cipher=absent"), 1);
+  const auto aes = makeCryptoAead(AeadKind::kAesGcm, AeadUse::kSeal);
+  const auto chacha = makeCryptoAead(AeadKind::kChaCha, AeadUse::kOpen);
+  ASSERT_EQ(EVP_set_default_properties(nullptr, ""), 1);
+  ASSERT_FALSE(aes);
+  ASSERT_FALSE(chacha);
+  EXPECT_EQ(aes.error().code, Code::kUnsupported);
+  EXPECT_NE(aes.error().text().find("libcrypto has no AES-256-GCM"), std::string::npos);
+  EXPECT_NE(chacha.error().text().find("libcrypto has no ChaCha20-Poly1305"), std::string::npos);
+  for (const auto* const one : {&aes, &chacha})
+    EXPECT_NE(one->error().remedy.find("openssl list -cipher-algorithms"), std::string::npos);
+  EXPECT_TRUE(makeCryptoAead(AeadKind::kAesGcm, AeadUse::kSeal));
 }
 
 TEST(Aead, AChangedBitAnywhereIsNoticed) {

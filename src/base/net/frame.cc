@@ -41,6 +41,18 @@ Check checkOf(const std::optional<Hmac>& mac, const std::byte* header, ByteSpan 
   return check;
 }
 
+// One cipher for both ends, because nothing has told yet what their processors do fast.
+Status takeKey(const FrameProtocol& protocol, AeadUse use, const Key& key, std::optional<Hmac>& mac,
+               std::unique_ptr<RecordKeys>& keys) {
+  if (protocol.by_digest) {
+    mac.emplace(key);
+    return Ok{};
+  }
+  VIADUCT_TRY(auto aead, makeAead(AeadKind::kAesGcm, use));
+  VIADUCT_TRY(keys, RecordKeys::open(std::move(aead), key));
+  return Ok{};
+}
+
 Error protocolError(std::string detail) {
   return {.code = Code::kProtocol, .operation = "receive", .detail = std::move(detail)};
 }
@@ -61,6 +73,14 @@ Sha256Digest payloadDigest(ByteSpan head, ByteSpan body) {
   return digest.digest();
 }
 
+Status FrameSealer::useKey(const Key& key) {
+  return takeKey(protocol_, AeadUse::kSeal, key, mac_, keys_);
+}
+
+Status FrameDecoder::useKey(const Key& key) {
+  return takeKey(protocol_, AeadUse::kOpen, key, mac_, keys_);
+}
+
 FrameSealer::Header FrameSealer::seal(std::uint8_t type, ByteSpan head, ByteSpan body,
                                       std::size_t fds) {
   if (!protocol_.by_digest) return sealParts(type, head.size() + body.size(), fds, head, body);
@@ -73,8 +93,16 @@ FrameSealer::Header FrameSealer::sealDigest(std::uint8_t type, std::size_t bytes
   return sealParts(type, bytes, 0, std::as_bytes(std::span(digest)), {});
 }
 
-FrameSealer::Header FrameSealer::sealParts(std::uint8_t type, std::size_t bytes, std::size_t fds,
-                                           ByteSpan checked_head, ByteSpan checked_body) {
+std::optional<FrameSealer::Header> FrameSealer::encrypt(std::uint8_t type,
+                                                        std::span<std::byte> payload,
+                                                        std::size_t fds) {
+  Header header = headerOf(type, payload.size(), fds);
+  if (!keys_->seal(ByteSpan(header).first(kCheckAt), payload, payload.data(), &header[kCheckAt]))
+    return std::nullopt;
+  return header;
+}
+
+FrameSealer::Header FrameSealer::headerOf(std::uint8_t type, std::size_t bytes, std::size_t fds) {
   Header header{};
   std::memcpy(header.data(), protocol_.magic.data(), kMagicBytes);
   header[kMajorAt] = std::byte{protocol_.version.major};
@@ -83,6 +111,12 @@ FrameSealer::Header FrameSealer::sealParts(std::uint8_t type, std::size_t bytes,
   storeLittle(&header[kLengthAt], static_cast<std::uint32_t>(bytes));
   storeLittle(&header[kFdsAt], static_cast<std::uint16_t>(fds));
   storeLittle(&header[kSequenceAt], sequence_++);
+  return header;
+}
+
+FrameSealer::Header FrameSealer::sealParts(std::uint8_t type, std::size_t bytes, std::size_t fds,
+                                           ByteSpan checked_head, ByteSpan checked_body) {
+  Header header = headerOf(type, bytes, fds);
   const Check check = checkOf(mac_, header.data(), checked_head, checked_body);
   std::memcpy(&header[kCheckAt], check.data(), check.size());
   return header;
@@ -151,18 +185,15 @@ FrameDecoder::Next FrameDecoder::next(Frame& out) {
   wanted_ = kFrameHeaderBytes + length;
   if (have.size() < wanted_) return Next::kMore;
 
-  const ByteSpan payload = have.subspan(kFrameHeaderBytes, length);
-  const Sha256Digest digest = protocol_.by_digest ? payloadDigest(payload) : Sha256Digest{};
-  const Check check =
-      checkOf(mac_, header, protocol_.by_digest ? std::as_bytes(std::span(digest)) : payload, {});
-  if (!sameBytes(check, have.subspan(kCheckAt, kCheckBytes)))
-    return fail(protocolError(mac_ ? "a frame's authentication code is wrong: the frame was "
-                                     "changed on its way, or is not the peer's"
-                                   : "a frame's checksum is wrong"));
+  if (!isGenuine({buffer_.get() + begin_, wanted_}))
+    return fail(protocolError(mac_ || keys_
+                                  ? "a frame's authentication code is wrong: the frame was "
+                                    "changed on its way, or is not the peer's"
+                                  : "a frame's checksum is wrong"));
   out = {.type = std::to_integer<std::uint8_t>(header[kTypeAt]),
          .minor = std::to_integer<std::uint8_t>(header[kMinorAt]),
          .fds = loadLittle<std::uint16_t>(header + kFdsAt),
-         .payload = payload};
+         .payload = have.subspan(kFrameHeaderBytes, length)};
   out.skip = !protocol_.knows(out.type);
   if (out.skip && out.minor <= protocol_.version.minor)
     return fail(protocolError(fmt::format("a frame of the unknown type {}", out.type)));
@@ -170,6 +201,17 @@ FrameDecoder::Next FrameDecoder::next(Frame& out) {
   wanted_ = kFrameHeaderBytes;
   ++sequence_;
   return Next::kFrame;
+}
+
+// An encrypted payload is opened in its place.
+bool FrameDecoder::isGenuine(std::span<std::byte> frame) {
+  const std::span<std::byte> payload = frame.subspan(kFrameHeaderBytes);
+  if (keys_) return keys_->open(frame.first(kCheckAt), payload, payload.data(), &frame[kCheckAt]);
+  const Sha256Digest digest = protocol_.by_digest ? payloadDigest(payload) : Sha256Digest{};
+  const Check check =
+      checkOf(mac_, frame.data(),
+              protocol_.by_digest ? std::as_bytes(std::span(digest)) : ByteSpan(payload), {});
+  return sameBytes(check, frame.subspan(kCheckAt, kCheckBytes));
 }
 
 // Checks magic and major version as soon as they arrive, because the rest of another version's

@@ -15,6 +15,7 @@
 
 #include "base/net/crypto.h"
 #include "base/net/handshake.h"
+#include "base/net/record_keys.h"
 
 namespace viaduct::base {
 
@@ -30,8 +31,9 @@ struct FrameProtocol {
   bool (*knows)(std::uint8_t type);
   // Ok if a frame of this known type may have so many bytes and descriptors.
   Status (*checkSize)(std::uint8_t type, std::size_t bytes, std::size_t fds);
-  // The check covers the digest of the payload in place of the payload. So a payload that many
-  // connections send is read once.
+  // The check covers the digest of the payload in place of the payload, and under a key the payload
+  // is readable. So a payload that many connections send is read once. Otherwise frames under a key
+  // are encrypted.
   bool by_digest = false;
 };
 
@@ -51,20 +53,27 @@ class FrameSealer {
  public:
   using Header = std::array<std::byte, kFrameHeaderBytes>;
   explicit FrameSealer(const FrameProtocol& protocol) : protocol_(protocol) {}
-  // From the next frame on, the check field is a MAC under `key`. Before, it is a checksum.
-  void useKey(const Key& key) { mac_.emplace(key); }
+  // From the next frame on, the check field is a MAC under `key`, or the tag of the encrypted
+  // frame. Before, it is a checksum. Fails if libcrypto lacks the cipher.
+  Status useKey(const Key& key);
+  bool encrypts() const { return keys_ != nullptr; }
   std::uint64_t sealed() const { return sequence_; }  // the number of sealed frames
   // The header of the next frame, whose payload is `head`, then `body`.
   Header seal(std::uint8_t type, ByteSpan head, ByteSpan body, std::size_t fds);
+  // If encrypts(): the same, and encrypts the payload in its place. Nothing: the library failed, or
+  // this is a child of fork(), which has the keys of its parent.
+  std::optional<Header> encrypt(std::uint8_t type, std::span<std::byte> payload, std::size_t fds);
   // The same for a payload of so many bytes with this digest.
   Header sealDigest(std::uint8_t type, std::size_t bytes, const Sha256Digest& digest);
 
  private:
+  Header headerOf(std::uint8_t type, std::size_t bytes, std::size_t fds);
   Header sealParts(std::uint8_t type, std::size_t bytes, std::size_t fds, ByteSpan checked_head,
                    ByteSpan checked_body);
 
   const FrameProtocol& protocol_;
   std::optional<Hmac> mac_;
+  std::unique_ptr<RecordKeys> keys_;
   std::uint64_t sequence_ = 0;
 };
 
@@ -78,7 +87,7 @@ class FrameDecoder {
       : protocol_(protocol), limit_(limit) {}
 
   void setLimit(std::size_t limit) { limit_ = limit; }
-  void useKey(const Key& key) { mac_.emplace(key); }
+  Status useKey(const Key& key);  // as FrameSealer
 
   // The buffer for the next bytes, which is never empty. Call wrote() with the number of bytes.
   std::span<std::byte> space();
@@ -99,11 +108,13 @@ class FrameDecoder {
   Next fail(Error why);
   bool checkStart(ByteSpan have);
   bool checkHeader(const std::byte* header);
+  bool isGenuine(std::span<std::byte> frame);
   void makeRoom();
   void resize(std::size_t capacity);
 
   const FrameProtocol& protocol_;
   std::optional<Hmac> mac_;
+  std::unique_ptr<RecordKeys> keys_;
   std::uint64_t sequence_ = 0;
   std::size_t limit_;
   std::unique_ptr<std::byte[]> buffer_;

@@ -110,7 +110,25 @@ bool FrameReader::takeFds(std::size_t count, std::vector<Fd>& out) {
 
 Status FrameWriter::write(int socket, std::uint8_t type, ByteSpan head, ByteSpan body,
                           std::vector<Fd> fds) {
-  const FrameSealer::Header header = sealer_.seal(type, head, body, fds.size());
+  if (!sealer_.encrypts()) {
+    const FrameSealer::Header header = sealer_.seal(type, head, body, fds.size());
+    return writeParts(socket, header, head, body, std::move(fds));
+  }
+  encrypted_.assign(head.begin(), head.end());
+  encrypted_.insert(encrypted_.end(), body.begin(), body.end());
+  const auto header = sealer_.encrypt(type, encrypted_, fds.size());
+  if (!header)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "send",
+                 .detail = "a frame could not be encrypted",
+                 .cause = "libcrypto failed"};
+  Status written = writeParts(socket, *header, encrypted_, {}, std::move(fds));
+  if (encrypted_.capacity() > kSpanBytes) encrypted_ = {};
+  return written;
+}
+
+Status FrameWriter::writeParts(int socket, const FrameSealer::Header& header, ByteSpan head,
+                               ByteSpan body, std::vector<Fd> fds) {
   std::size_t done = 0;
   if (queue_.empty()) {
     std::array parts{part(header), part(head), part(body)};

@@ -49,7 +49,7 @@ class FrameWriter {
  public:
   explicit FrameWriter(const FrameProtocol& protocol) : sealer_(protocol) {}
 
-  void useKey(const Key& key) { sealer_.useKey(key); }
+  Status useKey(const Key& key) { return sealer_.useKey(key); }
   std::uint64_t sealed() const { return sealer_.sealed(); }
 
   // Sends as much as the socket accepts, and keeps a copy of the rest. The payload is `head`, then
@@ -76,10 +76,13 @@ class FrameWriter {
     std::vector<Fd> fds = {};
     ByteSpan bytes() const { return shared ? *shared : own; }
   };
+  Status writeParts(int socket, const FrameSealer::Header& header, ByteSpan head, ByteSpan body,
+                    std::vector<Fd> fds);
   void keep(ByteSpan bytes);
   void sent(std::size_t bytes);
 
   FrameSealer sealer_;
+  Bytes encrypted_;        // of the frame that is being written
   std::list<Span> queue_;  // an empty one needs no memory
   std::size_t begin_ = 0;  // sent bytes of the first span
   std::size_t unsent_ = 0;

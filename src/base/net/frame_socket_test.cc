@@ -31,8 +31,7 @@ class FrameSocketTest : public ::testing::Test {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()), 0);
     here_.reset(both[0]);
     there_.reset(both[1]);
-    writer_.useKey({1});
-    reader_.decoder().useKey({1});
+    ASSERT_TRUE(writer_.useKey({1}) && reader_.decoder().useKey({1}));
     reader_.acceptFds();
   }
   // Reads and flushes until the next frame is complete: its type, the size of its payload, and the

@@ -34,14 +34,22 @@ constexpr FrameProtocol kDirect = protocolOf(false), kByDigest = protocolOf(true
 
 Bytes sealed(FrameSealer& sealer, std::uint8_t type, std::string_view payload,
              std::size_t fds = 0) {
-  const auto header = sealer.seal(type, bytesOf(payload).first(payload.size() / 2),
-                                  bytesOf(payload).subspan(payload.size() / 2), fds);
-  return Writer().raw(header).raw(bytesOf(payload)).take();
+  Bytes bytes = Writer().raw(bytesOf(payload)).take();
+  const auto header = sealer.encrypts()
+                          ? sealer.encrypt(type, bytes, fds).value()
+                          : sealer.seal(type, ByteSpan(bytes).first(payload.size() / 2),
+                                        ByteSpan(bytes).subspan(payload.size() / 2), fds);
+  return Writer().raw(header).raw(bytes).take();
 }
 
-// Makes a changed frame consistent again, as an end that knows the key could.
+// Makes a changed frame with the payload "x" consistent again, as an end that knows the key could.
 void reseal(Bytes& frame, const Key* key, const FrameProtocol& protocol) {
   const ByteSpan head = ByteSpan(frame).first(24);
+  if (key != nullptr && !protocol.by_digest) {
+    auto keys = RecordKeys::open(*makeAead(AeadKind::kAesGcm, AeadUse::kSeal), *key);
+    ASSERT_TRUE((*keys)->seal(head, bytesOf("x"), &frame[40], &frame[24]));
+    return;
+  }
   const Sha256Digest of_payload = payloadDigest(ByteSpan(frame).subspan(40));
   const ByteSpan payload =
       protocol.by_digest ? std::as_bytes(std::span(of_payload)) : ByteSpan(frame).subspan(40);
@@ -95,12 +103,12 @@ class FrameTest : public ::testing::TestWithParam<Way> {
   const Key* key() const { return GetParam().with_mac ? &kKey : nullptr; }
   FrameSealer sealer() const {
     FrameSealer out(protocol());
-    if (key() != nullptr) out.useKey(kKey);
+    EXPECT_TRUE(key() == nullptr || out.useKey(kKey));
     return out;
   }
   FrameDecoder decoder(std::size_t limit = kMost) const {
     FrameDecoder out(protocol(), limit);
-    if (key() != nullptr) out.useKey(kKey);
+    EXPECT_TRUE(key() == nullptr || out.useKey(kKey));
     return out;
   }
   // The result of a fresh decoder in the same state for these bytes.
@@ -115,7 +123,7 @@ class FrameTest : public ::testing::TestWithParam<Way> {
 
 INSTANTIATE_TEST_SUITE_P(Under, FrameTest,
                          ::testing::Values(Way{"Checksum", kDirect, false},
-                                           Way{"Mac", kDirect, true},
+                                           Way{"Encrypted", kDirect, true},
                                            Way{"ChecksumOfTheDigest", kByDigest, false},
                                            Way{"MacOfTheDigest", kByDigest, true}),
                          [](const auto& way) { return way.param.name; });
@@ -176,9 +184,9 @@ TEST_P(FrameTest, ReplayedReorderedAndLostFramesAreRefused) {
 TEST_P(FrameTest, AFrameUnderAnotherKeyIsRefused) {
   for (const bool with_mac : {false, true}) {
     FrameSealer forger(protocol());
-    if (with_mac) forger.useKey({9});
+    EXPECT_TRUE(!with_mac || forger.useKey({9}));
     FrameDecoder decoder = this->decoder();
-    decoder.useKey(kKey);
+    EXPECT_TRUE(decoder.useKey(kKey));
     EXPECT_EQ(feed(decoder, sealed(forger, kNote, "x")).last, Decoded::kBroken);
     EXPECT_EQ(decoder.error().code, Code::kProtocol);
   }
@@ -264,6 +272,17 @@ TEST_P(FrameTest, AFrameAboveTheLimitOfItsTypeIsRefusedByItsHeader) {
   Error why;
   EXPECT_EQ(fresh(ByteSpan(bad).first(kFrameHeaderBytes), &why).last, Decoded::kBroken);
   EXPECT_EQ(why.detail, "a long beat");
+}
+
+TEST(Frame, NothingOfAnEncryptedPayloadCanBeRead) {
+  const std::string payload = "a label and a ticket, of sixty-four bytes in all, on the wire 012";
+  FrameSealer sealer(kDirect);
+  ASSERT_TRUE(sealer.useKey(kKey));
+  const Bytes one = sealed(sealer, kNote, payload), two = sealed(sealer, kNote, payload);
+  ASSERT_EQ(one.size(), kFrameHeaderBytes + payload.size());
+  for (std::size_t at = 0; at + 8 <= payload.size(); ++at)
+    EXPECT_EQ(textOf(one).find(payload.substr(at, 8)), std::string::npos) << at;
+  EXPECT_NE(textOf(one).substr(40), textOf(two).substr(40)) << "each has its own nonce";
 }
 
 TEST(Frame, APayloadIsReadOnceForManyConnections) {

@@ -4,6 +4,8 @@
 
 #include <viaduct/result.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,13 +18,30 @@ namespace viaduct::base {
 // (RFC 8446, 5.5) is 2^34.5 blocks.
 inline constexpr std::uint64_t kBlocksPerKey = std::uint64_t{1} << 32U;
 
+// The processor time that sealing and opening took, of all keys that share it. It is an estimate: a
+// few calls are timed, and each of them counts for many. Threads: any.
+class SealingTime {
+ public:
+  std::chrono::nanoseconds total() const {
+    return std::chrono::nanoseconds(total_.load(std::memory_order_relaxed));
+  }
+  void add(std::chrono::nanoseconds time) {
+    total_.fetch_add(time.count(), std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::int64_t> total_{0};
+};
+
 // Each record has the next number as its nonce. A key is replaced by one that HKDF derives from it,
 // and wiped, so that who learns a key later cannot read what was sent before.
 class RecordKeys {
  public:
   // `secret` must be of this direction of this socket alone. `blocks_per_key` is smaller in tests.
+  // `time` outlives the object; null: nothing is timed.
   static Result<std::unique_ptr<RecordKeys>> open(std::unique_ptr<Aead> aead, const Key& secret,
-                                                  std::uint64_t blocks_per_key = kBlocksPerKey);
+                                                  std::uint64_t blocks_per_key = kBlocksPerKey,
+                                                  SealingTime* time = nullptr);
   ~RecordKeys() { wipe(secret_); }
   RecordKeys(const RecordKeys&) = delete;
   RecordKeys& operator=(const RecordKeys&) = delete;
@@ -38,11 +57,14 @@ class RecordKeys {
   bool openAt(std::uint64_t number, ByteSpan aad, const std::byte* tag);
 
  private:
-  RecordKeys(std::unique_ptr<Aead> aead, const Key& secret, std::uint64_t blocks_per_key);
+  RecordKeys(std::unique_ptr<Aead> aead, const Key& secret, std::uint64_t blocks_per_key,
+             SealingTime* time);
   bool useNext();
   std::uint64_t take(std::uint64_t count, std::uint64_t blocks);
   Nonce nonceOf(std::uint64_t number) const;
   bool usable() const;
+  template <class Call>
+  bool timed(Call call);
 
   std::unique_ptr<Aead> aead_;
   Key secret_;  // of the next key
@@ -51,6 +73,8 @@ class RecordKeys {
   std::uint64_t blocks_ = 0, number_ = 0;
   const std::uint64_t forks_;
   bool good_ = true;
+  SealingTime* const time_;
+  std::uint64_t calls_ = 0;
 };
 
 }  // namespace viaduct::base

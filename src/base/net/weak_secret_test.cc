@@ -19,7 +19,10 @@ TEST(IsGuessable, ShortAndRepeatedTextsAre) {
 int warnings = 0;
 
 TEST(WarnIfGuessable, WarnsOnce) {
-  setLogSink([](LogLevel level, std::string_view) { warnings += level == LogLevel::kWarning; });
+  setLogSink([](LogLevel level, std::string_view text) {
+    warnings += level == LogLevel::kWarning;
+    EXPECT_NE(text.find("openssl rand -hex 16"), std::string_view::npos) << text;
+  });
   warnIfGuessable("");
   warnIfGuessable("8f1b7f0f3b6f2a99d1c04c7e5a2d6b13");
   EXPECT_EQ(warnings, 0);

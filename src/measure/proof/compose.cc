@@ -184,26 +184,28 @@ class Composer {
   MemberCounts countsOf(std::uint32_t rank) const {
     const RowShare& share = shares_[rank];
     const auto host = std::ranges::find(hosts_, hosts_[rank]);
-    MemberCounts out{.initiator = spec_.layout.isInitiator(rank),
-                     .host = static_cast<std::uint32_t>(host - hosts_.begin()),
-                     .in_process = static_cast<std::uint32_t>(membersWith(rank)),
-                     .transfers = share.transfers,
-                     .bytes = share.bytes,
-                     .background = share.background.transfers,
-                     .background_gb_per_s = share.background.gb_per_s,
-                     .background_gap_s = share.background.longest_gap_s,
-                     .checks = share.checks,
-                     .missed = share.missed,
-                     .wrong = !share.mismatch.empty(),
-                     .ops = workload_.kv ? share.ops : 0,
-                     .words = share.words,
-                     .cpu_s = share.cpu.used,
-                     .counted_s = share.cpu.over,
-                     .machine_cpu_s = share.cpu.machine,
-                     .machine_idle_s = share.cpu.idle,
-                     .processors = share.cpu.processors,
-                     .clock_s = share.clock.seconds + share.clock.ahead,
-                     .second_clock_s = share.clock.seconds};
+    MemberCounts out{
+        .initiator = spec_.layout.isInitiator(rank),
+        .host = static_cast<std::uint32_t>(host - hosts_.begin()),
+        .in_process = static_cast<std::uint32_t>(membersWith(rank)),
+        .transfers = share.transfers,
+        .bytes = share.bytes,
+        .background = share.background.transfers,
+        .background_gb_per_s = share.background.gb_per_s,
+        .background_gap_s = share.background.longest_gap_s,
+        .checks = share.checks,
+        .missed = share.missed,
+        .wrong = !share.mismatch.empty(),
+        .ops = workload_.kv ? share.ops : 0,
+        .words = share.words,
+        .cpu_s = share.cpu.used,
+        .counted_s = share.cpu.over,
+        .sealing_s = std::chrono::duration<double>(proof::sealingOf(seen_[rank])).count(),
+        .machine_cpu_s = share.cpu.machine,
+        .machine_idle_s = share.cpu.idle,
+        .processors = share.cpu.processors,
+        .clock_s = share.clock.seconds + share.clock.ahead,
+        .second_clock_s = share.clock.seconds};
     for (const StreamShare& s : share.streams) {
       out.timed += s.iterations;
       out.timed_bytes += s.bytes;
@@ -257,6 +259,21 @@ class Composer {
     if (!spec_.fresh) return {};
     return "fresh: all bytes of a transfer are written before it, which the rate contains and the "
            "latency does not";
+  }
+
+  // Says what the protection of data over tcp cost, if that is a visible part.
+  std::string sealingWords() const {
+    constexpr double kVisible = 0.05;
+    double seconds = 0, bytes = 0;
+    if (row_.counts)
+      for (const MemberCounts& member : row_.counts->members) {
+        seconds += member.sealing_s;
+        bytes += static_cast<double>(member.bytes);
+      }
+    const double per_gb = bytes > 0 ? seconds / (bytes * 1e-9) : 0;
+    if (!row_.cpu_s_per_gb || per_gb < kVisible * *row_.cpu_s_per_gb || per_gb <= 0) return {};
+    return fmt::format("sealing and opening took {:.2g} of {:.2g} CPU s/GB", per_gb,
+                       *row_.cpu_s_per_gb);
   }
 
   std::string checkWords() const {
@@ -412,8 +429,9 @@ class Composer {
     row_.why = std::move(judgement.why);
     for (const causes::Cause& one : judgement.causes)
       row_.causes.push_back({std::string(one.name), one.what, one.remedy});
-    for (const std::string& words : {stagingWords(), backgroundWords(), freshWords(), checkWords(),
-                                     interruptionWords(), stallWords(), judgement.remark})
+    for (const std::string& words :
+         {stagingWords(), backgroundWords(), freshWords(), sealingWords(), checkWords(),
+          interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
   }

@@ -46,6 +46,34 @@ TEST(Compose, CountsTheCpuOfAProcessOfSeveralMembersOnce) {
   EXPECT_NE(row.verdict, Verdict::kInvalid) << row.why;
 }
 
+// Rank 0 sealed for 4 ms and rank 1 opened for 6 ms, for 10 MB of the row's path.
+TEST(Compose, SaysWhatProtectionCost) {
+  const Spec spec{.rows = {{.block_bytes = 1'000'000, .iterations = 10}}};
+  constexpr std::uint64_t kBytes = 10'000'000;
+  const auto rowOf = [&](double cpu_s) {
+    std::vector<RowShare> shares;
+    for (const int ms : {4, 6}) {
+      proof::Observation seen = Seen("a").process(static_cast<std::uint8_t>(ms));
+      const std::chrono::milliseconds sealing(ms);
+      seen.before.rails = {{"any", {.sockets = 1, .sealing = std::chrono::seconds(3)}}};
+      seen.after.rails = {{"any", {.sockets = 1, .sealing = std::chrono::seconds(3) + sealing}}};
+      if (ms == 4) seen.claims = {{.peer = 1, .path = {{{"tcp", "socket", "any", kBytes, 10}}}}};
+      shares.push_back({.cpu = {.used = cpu_s / 2, .over = 1, .machine = 1, .processors = 2},
+                        .observation = proof::encode(seen)});
+    }
+    shares[0].streams = {{.iterations = 10, .bytes = kBytes}};
+    shares[0].transfers = 10;
+    shares[0].bytes = kBytes;
+    const RoundShare moved{.streams = {{.iterations = 10, .parts = {{kBytes, 1.0}}}}};
+    return compose(spec, spec.rows[0], shares, {.each = {{moved, {}}}})->row;
+  };
+  const Row row = rowOf(0.02);
+  EXPECT_DOUBLE_EQ(row.counts->members[1].sealing_s, 0.006);
+  EXPECT_NE(row.remark.find("sealing and opening took 1 of 2 CPU s/GB"), std::string::npos)
+      << row.remark;
+  EXPECT_EQ(rowOf(0.3).remark.find("sealing"), std::string::npos) << "less than 5 %";
+}
+
 // A round that lasts longer than planned makes no early end whole.
 TEST(Compose, ARowIsInterruptedIfRoundsAreLeft) {
   const Spec spec{.rows = {{.block_bytes = 1000}}};

@@ -1,5 +1,7 @@
 #include "measure/proof/observation.h"
 
+#include <algorithm>
+
 // base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
 // unnamed namespace.
 namespace viaduct {
@@ -11,8 +13,8 @@ auto fields(base::Is<PathShare> auto& s) {
 
 auto fields(base::Is<SocketStatistics> auto& s) {
   return std::tie(s.sockets, s.sent_bytes, s.received_bytes, s.sent_segments, s.repeated_segments,
-                  s.busy, s.send_limited, s.window_limited, s.round_trip, s.segment_bytes,
-                  s.path_mtu);
+                  s.busy, s.send_limited, s.window_limited, s.sealing, s.round_trip,
+                  s.segment_bytes, s.path_mtu);
 }
 
 namespace host {
@@ -64,7 +66,7 @@ auto fields(base::Is<Observation> auto& o) {
 
 namespace {
 
-constexpr std::uint8_t kProofVersion = 3;
+constexpr std::uint8_t kProofVersion = 4;
 
 bool makesSense(const Observation& o) {
   for (const host::Device& d : o.place.devices)
@@ -79,6 +81,13 @@ bool makesSense(const Observation& o) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds sealingOf(const Observation& observation) {
+  std::chrono::nanoseconds out{0};
+  for (const RailSockets& rail : observation.after.rails) out += rail.figures.sealing;
+  for (const RailSockets& rail : observation.before.rails) out -= rail.figures.sealing;
+  return std::max(out, std::chrono::nanoseconds(0));
+}
 
 std::string encode(const Observation& observation) {
   return base::packed(kProofVersion, observation);

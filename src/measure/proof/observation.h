@@ -6,6 +6,7 @@
 #include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -111,6 +112,9 @@ struct Observation {
   std::vector<Claim> claims = {};
   friend bool operator==(const Observation&, const Observation&) = default;
 };
+
+// The processor time in which the member's agent sealed and opened data during the row.
+std::chrono::nanoseconds sealingOf(const Observation& observation);
 
 std::string encode(const Observation& observation);
 Result<Observation> decodeObservation(std::string_view text);

@@ -52,6 +52,7 @@ struct MemberCounts {
   bool wrong = false;                      // some bytes were wrong
   std::uint64_t ops = 0, words = 0;        // KV rows: ops of a transfer, and checked words
   double cpu_s = 0, counted_s = 0;         // of its process, and the time in which it was used
+  double sealing_s = 0;                    // CPU time of sealing and opening, of all transfers
   double machine_cpu_s = 0;                // of its whole host in that time
   double machine_idle_s = 0;               // of all processors of its host in that time
   std::uint32_t processors = 0;            // of its host; 0: unknown

@@ -56,6 +56,7 @@ void describe(auto& json, base::Is<MemberCounts> auto& member) {
   json.may("words", member.words);
   json.may("cpu_s", member.cpu_s);
   json.may("counted_s", member.counted_s);
+  json.may("sealing_s", member.sealing_s);
   json.may("machine_cpu_s", member.machine_cpu_s);
   json.may("machine_idle_s", member.machine_idle_s);
   json.may("processors", member.processors);

@@ -29,9 +29,9 @@ class MessageSocket {
   // may destroy this object, when read() finds bytes, an end or an error.
   Status watch(base::Poller& poller, std::function<void()> readable);
   int fd() const { return socket_.get(); }
-  void useKeys(const Key& sending, const Key& receiving) {
-    writer_.useKey(sending);
-    reader_.decoder().useKey(receiving);
+  Status useKeys(const Key& sending, const Key& receiving) {
+    VIADUCT_CHECK(writer_.useKey(sending));
+    return reader_.decoder().useKey(receiving);
   }
   void setLimit(std::size_t limit) { reader_.decoder().setLimit(limit); }
 

@@ -144,7 +144,7 @@ Status ServerConnection::prove(base::Handshake::Stage stage, const base::Frame& 
     write(makePacket(Type::kProof, std::move(step->reply)));
     return Ok{};
   }
-  socket_->useKeys(handshake_->sendingKey(), handshake_->receivingKey());
+  VIADUCT_CHECK(socket_->useKeys(handshake_->sendingKey(), handshake_->receivingKey()));
   handshake_.reset();
   return Ok{};
 }

@@ -41,7 +41,7 @@ class Talker {
   explicit Talker(base::Fd socket) : socket_(std::move(socket), kMaxUnproven) {}
   void say(Type type, const auto& message) { EXPECT_TRUE(socket_.send(makePacket(type, message))); }
   void useKeys(const base::Handshake& proven) {
-    socket_.useKeys(proven.sendingKey(), proven.receivingKey());
+    EXPECT_TRUE(socket_.useKeys(proven.sendingKey(), proven.receivingKey()));
   }
   // Returns the next message, or the last of several that came together, or kBeat if the connection
   // ends. `take` sees each of them before the next is decoded.

@@ -182,7 +182,8 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
   if (!step)
     return step.error().code == Code::kDenied ? deny(guest, wire::wrongToken()) : step.error();
   VIADUCT_CHECK(guest.socket.send(wire::makePacket(Type::kConfirm, std::move(step->reply))));
-  guest.socket.useKeys(guest.handshake->sendingKey(), guest.handshake->receivingKey());
+  VIADUCT_CHECK(
+      guest.socket.useKeys(guest.handshake->sendingKey(), guest.handshake->receivingKey()));
   guest.socket.setLimit(wire::kMaxFromMember);
   guest.handshake.reset();
   guest.proven = true;
