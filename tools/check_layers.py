@@ -45,6 +45,7 @@ MAY_USE = {
     "agent/c": {"base"},
     # The faces of NIXL's calls contain it; libviaduct does not. `core` only for its map of pins.
     "nixl": NET | {"core"},
+    "nixl/c": {"base", "nixl"},
     "causes": {"base", "host"},
     # Each room uses those below it.
     "measure/result": {"base", "host"},
