@@ -474,6 +474,10 @@ static void transfers(nixl_capi_agent_t agent, struct other other, unsigned char
   run(agent, request, note);
   answers_of_target(other, "written", memory);
   OK(nixl_capi_opt_args_set_has_notif(note, false)); /* keeps the text, and sends it no more */
+  OK(nixl_capi_release_xfer_req(agent, request));
+  OK(nixl_capi_destroy_xfer_req(request));
+  request = request_of(agent, NIXL_CAPI_XFER_OP_WRITE, memory, there, kBytes, "target");
+  run(agent, request, note);
   OK(nixl_capi_destroy_opt_args(note));
   give_up(agent, request);
 
