@@ -78,11 +78,11 @@ TEST_F(ExecCommand, LetsProgramsFindNixlsLibrary) {
   Program run(command, environment({"LD_LIBRARY_PATH=/before", "KVBM_NIXL_CAPI_LIB="}));
   const std::string out = run.readLine().value_or("");
   EXPECT_EQ(run.finish(), 0) << run.err();
-  const std::string folder = out.substr(0, out.find(':'));
-  EXPECT_EQ(out, folder + ":/before " + folder + "/libnixl_capi.so");
-  EXPECT_TRUE(std::filesystem::exists(folder + "/libnixl_capi.so")) << out;
+  const std::string library = out.substr(0, out.find(':'));
+  EXPECT_EQ(out, library + ":/before " + library + "/libnixl_capi.so");
+  EXPECT_TRUE(std::filesystem::exists(library + "/libnixl_capi.so")) << out;
   Program kept(command, environment({"LD_LIBRARY_PATH=", "KVBM_NIXL_CAPI_LIB=/mine.so"}));
-  EXPECT_EQ(kept.readLine().value_or(""), folder + " /mine.so");
+  EXPECT_EQ(kept.readLine().value_or(""), library + " /mine.so");
   EXPECT_EQ(kept.finish(), 0) << kept.err();
 }
 
