@@ -24,6 +24,13 @@ if(TARGET viaduct_cli)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${link}\")" COMPONENT program)
 endif()
 
+# Programs find NIXL's C library by `viaduct exec --nixl`. A folder of its own, so that LD_LIBRARY_PATH brings
+# no other library.
+if(TARGET viaduct_nixl_capi)
+  install(TARGETS viaduct_nixl_capi DESTINATION ${CMAKE_INSTALL_LIBDIR}/viaduct COMPONENT nixl)
+  install(FILES src/nixl/c/nixl_capi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/viaduct COMPONENT nixl)
+endif()
+
 # Manual pages and completions. Debian's packages contain compressed manual pages.
 if(TARGET viaduct_cli)
   get_target_property(pages viaduct_cli VIADUCT_PAGES)

@@ -20,6 +20,11 @@ set(packages program,viaduct library,libviaduct development,libviaduct-dev)
 if(TARGET viaduct_python)
   list(APPEND packages python,python3-viaduct)
 endif()
+if(TARGET viaduct_nixl_capi)
+  list(APPEND packages nixl_library,libviaduct-nixl)
+  install(TARGETS viaduct_nixl_capi DESTINATION ${library_dir}/viaduct ${packaged} nixl_library)
+  install(FILES src/nixl/c/nixl_capi.h DESTINATION include/viaduct ${packaged} nixl_library)
+endif()
 foreach(row IN LISTS packages)
   string(REGEX MATCH "^(.*),(.*)$" row ${row})
   install(FILES cmake/debian/copyright DESTINATION share/doc/${CMAKE_MATCH_2} ${packaged} ${CMAKE_MATCH_1})
@@ -57,6 +62,11 @@ set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 if(TARGET viaduct_python)
   include(PythonPackage)
 endif()
+set(CPACK_DEBIAN_NIXL_LIBRARY_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_NIXL_LIBRARY_PACKAGE_RECOMMENDS ${loaded})
+set(CPACK_DEBIAN_NIXL_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_COMPONENT_NIXL_LIBRARY_DESCRIPTION
+  "library that moves blocks of memory (C interface of NIXL)\nPrograms in Rust or C that call NIXL run over Viaduct with this library.\nThis package has libnixl_capi.so, which `viaduct exec --nixl` lets a program find, and its header.")
 # Tells packages of programs that link the library which package and version they need.
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/debian/shlibs
   CONTENT "libviaduct ${PROJECT_VERSION_MAJOR} libviaduct (>= ${PROJECT_VERSION})\n")

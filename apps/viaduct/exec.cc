@@ -11,6 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/environment.h"
@@ -33,7 +36,7 @@ constexpr int kCannotRun = 126, kNotFound = 127;
 
 struct ExecOptions {
   bool force = false, dry_run = false;
-  bool require_rdma = false;
+  bool require_rdma = false, nixl = false;
   std::vector<std::string> command = {};
 };
 
@@ -158,6 +161,37 @@ bool isInPath(const std::string& name) {
   });
 }
 
+// The folder of libnixl_capi.so that belongs to this program: installed, or in the build.
+std::optional<std::string> nixlFolder() {
+  namespace fs = std::filesystem;
+  std::error_code unread;
+  const fs::path here = fs::read_symlink("/proc/self/exe", unread).parent_path();
+  for (const char* const folder : {VIADUCT_NIXL_FOLDERS}) {
+    const fs::path found = (here / folder).lexically_normal();
+    if (fs::exists(found / "libnixl_capi.so", unread)) return found.string();
+  }
+  return std::nullopt;
+}
+
+// Makes programs that open libnixl_capi.so find this one. A folder in front of LD_LIBRARY_PATH wins
+// over the folders of the loader's cache.
+Status addNixl(const diag::Variables& own, bool force, std::vector<EnvVariable>& into) {
+  constexpr auto kReason = "Programs that call NIXL from Rust or C run over Viaduct.";
+  constexpr auto kPaths = "LD_LIBRARY_PATH", kLibrary = "KVBM_NIXL_CAPI_LIB";
+  const auto folder = nixlFolder();
+  if (!folder)
+    return Error{.code = Code::kNotFound,
+                 .operation = "--nixl",
+                 .detail = "libnixl_capi.so is not installed beside this program",
+                 .remedy = "install the package libviaduct-nixl, or all of `cmake --install`"};
+  const auto paths = own.find(kPaths), library = own.find(kLibrary);
+  const bool more = paths != own.end() && !paths->second.empty();
+  const bool kept = !force && library != own.end() && !library->second.empty();
+  into.push_back({kPaths, more ? *folder + ":" + paths->second : *folder, kReason});
+  into.push_back({kLibrary, kept ? library->second : *folder + "/libnixl_capi.so", kReason, kept});
+  return Ok{};
+}
+
 int becomeCommand(const std::vector<std::string>& command) {
   std::vector<char*> words;
   for (const std::string& one : command) words.push_back(const_cast<char*>(one.c_str()));
@@ -180,7 +214,10 @@ int runExec(const ExecOptions& options) {
   auto node = nodeAt("/", std::nullopt);
   if (!node) return fail(node.error().text(), kExitFailed);
   const diag::Advice advice = diag::adviceFor(*node);
-  const auto variables = environmentFor(advice, node->variables, options.force);
+  auto variables = environmentFor(advice, node->variables, options.force);
+  if (options.nixl)
+    if (const Status added = addNixl(node->variables, options.force, variables); !added)
+      return fail(added.error().text(), kCannotRun);
   if (const Status there = rdmaIsThere(advice); options.require_rdma && !there)
     return fail(there.error().text(), kCannotRun);
   warnOfAbsentDevices(advice);
@@ -212,6 +249,9 @@ constexpr std::array kExecFlags{
              add<intoOneText, &ExecOptions::command>},
     ExecFlag{"force", "", "", "replace variables that are set already",
              set<intoYesNo, &ExecOptions::force>},
+    ExecFlag{"nixl", "", "",
+             "let a program that calls NIXL from Rust or C find Viaduct's libnixl_capi.so",
+             set<intoYesNo, &ExecOptions::nixl>},
     ExecFlag{"require", "rdma", "",
              "start nothing if the pod has no active RDMA device, or lacks one that the device "
              "plugin names",
@@ -226,14 +266,16 @@ constexpr auto kExecAbout =
     "stays. The variables are also written to $XDG_RUNTIME_DIR/viaduct/env, or without that folder "
     "to /run/viaduct/env, so that later shells of the container can source them.";
 constexpr auto kExecMore =
-    "Exit codes: the program's own; 126 if it cannot be run, or --require is not met; 127 if there "
-    "is no such program; 2 if "
-    "the command line is wrong.\n\n"
+    "Exit codes: the program's own; 126 if it cannot be run, or --require or --nixl is not met; "
+    "127 "
+    "if there is no such program; 2 if the command line is wrong.\n\n"
     "Examples:\n"
     "  Start a server on the devices of this pod:\n"
     "    viaduct exec -- vllm serve MODEL\n"
     "  Start it only if it can use RDMA:\n"
     "    viaduct exec --require rdma -- vllm serve MODEL\n"
+    "  Run Dynamo's block manager over Viaduct:\n"
+    "    viaduct exec --nixl -- python -m dynamo.vllm --model MODEL\n"
     "  See what would be done:\n"
     "    viaduct exec --dry-run -- vllm serve MODEL\n"
     "  Get the same variables in a shell of `kubectl exec`:\n"

@@ -57,11 +57,14 @@ class Unlocked {
   Unlocked() : thread_(PyEval_SaveThread()) {}
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
-  ~Unlocked() {
+  ~Unlocked() { restore(thread_); }
+
+  // Takes the GIL again, which PyEval_SaveThread() released in this thread.
+  static void restore(PyThreadState* thread) {
     if (Exit::hasBegun()) [[unlikely]]
       Exit::stay();
     try {
-      PyEval_RestoreThread(thread_);
+      PyEval_RestoreThread(thread);
     } catch (const abi::__forced_unwind&) {
       Exit::stayForGood();
     }

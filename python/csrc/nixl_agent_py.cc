@@ -3,20 +3,84 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "arguments.h"
+#include "base/lists.h"
 #include "bindings.h"
-#include "errors.h"
+#include "gil.h"
 #include "memory_of.h"
-#include "nixl_agent.h"
-#include "nixl_status.h"
+#include "nixl/agent.h"
+#include "nixl/status.h"
+#include "nixl_bindings.h"
 #include "planned_transfer.h"
+#include "rows.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
 using py::operator""_a;
+using python::parseIndices;
+using python::priorityOf;
+
+class GilLock : public AgentLock {
+ public:
+  void* unlock() override { return PyEval_SaveThread(); }
+  void lock(void* unlocked) override {
+    python::Unlocked::restore(static_cast<PyThreadState*>(unlocked));
+  }
+};
+
+// Guarded by the GIL. Agents that are gone stay until the next one opens.
+std::vector<std::weak_ptr<NixlAgent>>& openAgents() {
+  static std::vector<std::weak_ptr<NixlAgent>> agents;
+  return agents;
+}
+
+std::shared_ptr<NixlAgent> openAgent(std::string name, const AgentConfig& config) {
+  static GilLock gil;
+  std::shared_ptr<NixlAgent> opened(
+      new NixlAgent(std::move(name), config, gil),
+      [](NixlAgent* agent) { python::unlockedFromDestructor([agent] { delete agent; }); });
+  std::erase_if(openAgents(), [](const auto& one) { return one.expired(); });
+  openAgents().push_back(opened);
+  return opened;
+}
+
+py::dict dictOf(const Parameters& parameters) {
+  py::dict out;
+  for (const auto& [name, value] : parameters) out[py::str(name)] = value;
+  return out;
+}
+
+py::tuple parametersOf(const NixlAgent& agent, const Plugin& plugin) {
+  py::list memories;
+  for (const Memory memory : agent.memoriesOf(plugin)) memories.append(memoryName(memory));
+  return py::make_tuple(dictOf(plugin.defaults()), memories);
+}
+
+py::dict takeNotes(NixlAgent& agent) {
+  py::dict notes;
+  for (const Note& note : agent.takeNotes()) {
+    const py::object from = nameObject(note.from);
+    if (!notes.contains(from)) notes[from] = py::list();
+    py::list(notes[from]).append(py::bytes(note.text().data(), note.text().size()));
+  }
+  return notes;
+}
+
+bool waitFor(NixlAgent& agent, const py::object& timeout) {
+  const int events = agent.fileno();
+  const auto readable =
+      python::waitUnlocked(python::deadlineOf("wait", timeout),
+                           [&](Deadline slice) { return NixlAgent::awaitEvents(events, slice); });
+  agent.progress();
+  return readable.has_value();
+}
 
 // Copies an agent's name or a message from a str, bytes or another buffer.
 std::string bytesOf(const py::object& value, const char* what) {
@@ -88,6 +152,40 @@ void bindConfig(py::module_& module) {
 
 using AgentClass = py::class_<NixlAgent, std::shared_ptr<NixlAgent>>;
 
+void bindBackends(AgentClass& agent) {
+  agent
+      .def("getAvailPlugins",
+           [](const NixlAgent&) { return base::mapped(plugins(), &Plugin::name); })
+      .def(
+          "getPluginParams",
+          [](const NixlAgent& self, const std::string& type) {
+            return parametersOf(self, pluginOf(type));
+          },
+          "type"_a)
+      .def(
+          "createBackend",
+          [](NixlAgent& self, const std::string& type,
+             const std::map<std::string, std::string>& of) {
+            return self.createBackend(type, Parameters(of.begin(), of.end()));
+          },
+          "type"_a, "initParams"_a = py::dict())
+      .def(
+          "getBackendParams",
+          [](const NixlAgent& self, std::uint64_t backend) {
+            return parametersOf(self, self.backend(backend));
+          },
+          "backend"_a)
+      .def(
+          "queryMem",
+          [](NixlAgent& self, const RegistrationList& descs, std::uint64_t backend) {
+            py::list out;
+            for (const auto& one : self.query(descs, self.backend(backend)))
+              out.append(one ? py::object(dictOf(*one)) : py::none());
+            return out;
+          },
+          "descs"_a, "backend"_a);
+}
+
 void bindMetadata(AgentClass& agent) {
   agent
       .def("registerMem", succeeding<py::object>(&NixlAgent::registerMemory), "descs"_a,
@@ -109,10 +207,7 @@ void bindMetadata(AgentClass& agent) {
       .def(
           "invalidateRemoteMD",
           [](NixlAgent& self, const py::object& name) {
-            const std::string wanted = nameOf(name);
-            if (!self.removeRemote(wanted))
-              fail(Outcome::kNotFound,
-                   fmt::format("no metadata of an agent named {} was added", wanted));
+            self.removeRemote(nameOf(name));
             return successObject();
           },
           "remote_agent"_a)
@@ -139,7 +234,9 @@ void bindMetadata(AgentClass& agent) {
       .def(
           "makeConnection",
           [](NixlAgent& self, const py::object& name, const py::object&) {
-            self.connect(nameOf(name));
+            const Peer peer = self.connection(nameOf(name));
+            check(python::waitUnlocked(python::WaitLimit(kReachWithin),
+                                       [&](Deadline slice) { return peer.ready(slice); }));
             return successObject();
           },
           "remote_agent"_a, "backends"_a = py::tuple());
@@ -187,8 +284,7 @@ void bindTransfers(AgentClass& agent) {
           },
           "reqh"_a)
       .def("getXferTelemetry", &NixlAgent::telemetry, "reqh"_a)
-      .def("xferMemory", &NixlAgent::requestMemory, "reqh"_a,
-           "The kind of memory on the remote side of a transfer.")
+      .def("queryXferBackend", &NixlAgent::requestBackend, "reqh"_a)
       .def("xferPath", &NixlAgent::requestPath, "reqh"_a,
            "How the last post of a transfer moved its bytes: \"file/uring 1.0 MiB in 16 ops\".")
       .def("releaseXferReq", succeeding(&NixlAgent::releaseRequest), "reqh"_a);
@@ -198,7 +294,7 @@ void bindNotes(AgentClass& agent) {
   agent
       .def(
           "getNotifs",
-          [](NixlAgent& self, const py::object&, const py::object&) { return self.takeNotes(); },
+          [](NixlAgent& self, const py::object&, const py::object&) { return takeNotes(self); },
           "notif_map"_a = py::none(), "backends"_a = py::tuple())
       .def(
           "genNotif",
@@ -208,10 +304,19 @@ void bindNotes(AgentClass& agent) {
           },
           "remote_agent"_a, "notif_msg"_a, "backends"_a = py::tuple())
       .def("fileno", &NixlAgent::fileno)
-      .def("wait", &NixlAgent::wait, "timeout"_a = py::none());
+      .def("wait", &waitFor, "timeout"_a = py::none());
 }
 
 }  // namespace
+
+void closeAgents() {
+  // close() releases the GIL, so another thread may open or drop agents during the loop.
+  while (!openAgents().empty()) {
+    const auto held = openAgents().back().lock();
+    openAgents().pop_back();
+    if (held) held->close();
+  }
+}
 
 void bindAgent(py::module_& module) {
   py::enum_<Direction>(module, "nixl_xfer_op_t", "The direction of a transfer.")
@@ -223,29 +328,22 @@ void bindAgent(py::module_& module) {
       "storageMemories",
       [] {
         std::vector<Memory> out;
-        for (const std::string_view name : builtInBackends()) {
-          if (name == "file") out.push_back(Memory::kFile);
-          if (name == "object") out.push_back(Memory::kObject);
-        }
+        for (const Plugin& one : plugins())
+          if (!one.isNetwork()) out.push_back(one.memory);
         return out;
       },
       "The kinds of storage that this build of Viaduct can transfer.");
   AgentClass agent(module, "nixlAgent");
-  agent.def(py::init<std::string, const AgentConfig&>(), "name"_a, "config"_a = AgentConfig())
+  agent.def(py::init(&openAgent), "name"_a, "config"_a = AgentConfig())
       .def_property_readonly("name", &NixlAgent::name)
-      .def("_networkMemories", &NixlAgent::memories,
-           "The kinds of memory that agents can transfer to each other.");
-  agent
-      .def("openStorage", &NixlAgent::openStorage, "memory"_a, "settings"_a, "bucket"_a,
-           "Opens the backend of FILE_SEG or OBJ_SEG with these settings of Viaduct.")
-      .def("objectSizes", &NixlAgent::objectSizes, "keys"_a,
-           "The size of each object of the bucket, or None for an absent object.");
+      .def_property_readonly("capturesTelemetry", &NixlAgent::capturesTelemetry);
+  bindBackends(agent);
   bindMetadata(agent);
   bindTransfers(agent);
   bindNotes(agent);
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl
 
 namespace viaduct::python {
 namespace {

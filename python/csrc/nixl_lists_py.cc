@@ -7,14 +7,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "errors.h"
-#include "nixl_lists.h"
-#include "nixl_status.h"
+#include "nixl/lists.h"
+#include "nixl/status.h"
+#include "nixl_bindings.h"
+#include "rows.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
-constexpr std::array kMemoryNames{"DRAM_SEG", "VRAM_SEG", "BLK_SEG", "OBJ_SEG", "FILE_SEG"};
 // print() and repr() show only this many rows of a longer list.
 constexpr std::size_t kPrintedRows = 16;
 
@@ -52,7 +52,7 @@ Row rowAt(const Rows& rows, std::size_t at) {
 template <class L>
 std::pair<Rows, std::string> parseRow(py::handle source) {
   if constexpr (!kHasTails<L>) {
-    return {parseRows(py::make_tuple(source)), {}};
+    return {python::parseRows(py::make_tuple(source)), {}};
   } else {
     const bool sequence = PyTuple_Check(source.ptr()) || PyList_Check(source.ptr());
     if (!sequence || py::len(source) != 4)
@@ -60,15 +60,9 @@ std::pair<Rows, std::string> parseRow(py::handle source) {
                                         py::repr(source).template cast<std::string>(),
                                         std::is_same_v<L, RemoteList> ? "agent" : "metadata"));
     const py::tuple row(py::reinterpret_borrow<py::object>(source));
-    return {parseRows(py::make_tuple(py::make_tuple(row[0], row[1], row[2]))),
+    return {python::parseRows(py::make_tuple(py::make_tuple(row[0], row[1], row[2]))),
             textOf(row[3], "the fourth item of a row")};
   }
-}
-
-// Returns rows for changing. Copies shared rows first, because another thread may be reading them.
-Rows& ownRows(List& list) {
-  if (list.rows.use_count() > 1) list.rows = std::make_shared<Rows>(*list.rows);
-  return *list.rows;
 }
 
 std::size_t checkedPlace(const List& list, py::ssize_t place) {
@@ -81,7 +75,7 @@ std::size_t checkedPlace(const List& list, py::ssize_t place) {
 template <class L>
 void append(L& list, py::handle source) {
   auto [one, tail] = parseRow<L>(source);
-  Rows& rows = ownRows(list);
+  Rows& rows = list.ownRows();
   const bool runs = !one.runs.empty();
   if (runs ? !rows.extents.empty() : !rows.runs.empty())
     throw py::value_error("a list has rows of three numbers or rows of five, not both");
@@ -95,11 +89,11 @@ template <class L>
 L parseList(Memory memory, py::handle source) {
   L list;
   list.memory = memory;
-  if (!kHasTails<L> || isArray(source)) {
+  if (!kHasTails<L> || python::isArray(source)) {
     if (std::is_same_v<L, RemoteList>)
       throw py::type_error(
           "an array has no place for agents; use tuples (address, bytes, device, agent)");
-    list.rows = std::make_shared<Rows>(parseRows(source));
+    list.rows = std::make_shared<Rows>(python::parseRows(source));
     if (kHasTails<L> && !list.rows->runs.empty())
       throw py::value_error(
           "registered memory takes rows of three numbers (address, bytes, device), not of five");
@@ -136,31 +130,22 @@ template <class L>
 void set(L& list, py::ssize_t place, py::handle source) {
   const std::size_t at = checkedPlace(list, place);
   auto [one, tail] = parseRow<L>(source);
-  Rows& rows = ownRows(list);
+  Rows& rows = list.ownRows();
   if (one.runs.empty() != rows.runs.empty())
     throw py::value_error("a list has rows of three numbers or rows of five, not both");
   if (rows.runs.empty())
     rows.extents[at] = one.extents[0];
   else
     rows.runs[at] = one.runs[0];
-  if (rows.deviceOf(at) != one.device) {
-    if (rows.devices.empty()) rows.devices.assign(rows.count(), rows.device);
-    rows.devices[at] = one.device;
-  }
+  rows.setDevice(at, one.device);
   if (auto* tails = tailsOf(list)) (*tails)[at] = std::move(tail);
 }
 
 template <class L>
 void remove(L& list, py::ssize_t place) {
   const std::size_t at = checkedPlace(list, place);
-  Rows& rows = ownRows(list);
-  const auto erase = [at](auto& from) {
-    if (!from.empty()) from.erase(from.begin() + static_cast<std::ptrdiff_t>(at));
-  };
-  erase(rows.extents);
-  erase(rows.runs);
-  erase(rows.devices);
-  if (auto* tails = tailsOf(list)) erase(*tails);
+  list.ownRows().remove(at);
+  if (auto* tails = tailsOf(list)) tails->erase(tails->begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 template <class L>
@@ -200,10 +185,10 @@ std::string show(const char* name, L& list) {
 // Refuses the state of another list type, just as it refuses damaged bytes.
 template <class L>
 L unpickle(const py::bytes& state) {
-  const py::object list = decodeList(std::string(state));
-  if (!py::isinstance<L>(list))
+  auto list = decodeList(std::string(state));
+  if (!std::holds_alternative<L>(list))
     fail(Outcome::kInvalid, "unpickle: the state belongs to another type of list");
-  return list.cast<L>();
+  return std::get<L>(std::move(list));
 }
 
 template <class L>
@@ -240,22 +225,11 @@ py::class_<L> bindList(py::module_& module, const char* name) {
 
 }  // namespace
 
-const char* memoryName(Memory memory) { return kMemoryNames[static_cast<std::size_t>(memory)]; }
-
-void requireAddresses(Memory memory, const char* operation) {
-  if (hasAddresses(memory)) return;
-  fail(Outcome::kNotSupported,
-       fmt::format("{}: {} needs a backend that this release of Viaduct does not have; DRAM, VRAM, "
-                   "FILE and OBJ work (docs/nixl.md)",
-                   operation, memoryName(memory)));
-}
-
-py::object nameObject(std::string_view name) { return decoded(name, "surrogateescape"); }
-
 void bindLists(py::module_& module) {
   py::enum_<Memory> memories(module, "nixl_mem_t", "A kind of memory.");
-  for (std::size_t i = 0; i < kMemoryNames.size(); ++i)
-    memories.value(kMemoryNames[i], static_cast<Memory>(i));
+  for (const Memory memory :
+       {Memory::kDram, Memory::kVram, Memory::kBlock, Memory::kObject, Memory::kFile})
+    memories.value(memoryName(memory), memory);
   memories.export_values();
 
   bindList<TransferList>(module, "nixlXferDList");
@@ -275,8 +249,12 @@ void bindLists(py::module_& module) {
       },
       "Encodes a descriptor list as bytes for deserialize().");
   module.def(
-      "deserialize", [](const py::bytes& state) { return decodeList(std::string(state)); },
+      "deserialize",
+      [](const py::bytes& state) {
+        return std::visit([](auto list) { return py::cast(std::move(list)); },
+                          decodeList(std::string(state)));
+      },
       "Decodes a descriptor list from untrusted bytes. Damaged bytes raise nixlInvalidParamError.");
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

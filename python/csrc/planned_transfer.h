@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent_state.h"
-#include "fenced_transfer.h"
+#include "nixl/fenced_transfer.h"
 #include "selection.h"
 
 namespace viaduct::python {
@@ -65,7 +65,7 @@ class PlannedTransfer {
   std::shared_ptr<const BlockList> local_, remote_;
   std::vector<std::shared_ptr<const PinState>> pins_;
   bool closed_ = false;
-  FencedTransfer transfer_;
+  nixl::FencedTransfer transfer_;
 };
 
 }  // namespace viaduct::python

@@ -243,17 +243,6 @@ std::vector<std::uint32_t> indicesOfRange(py::handle range) {
 
 }  // namespace
 
-void Rows::addDevice(std::uint64_t of_next) {
-  if (!devices.empty()) {
-    devices.push_back(of_next);
-  } else if (count() == 0) {
-    device = of_next;
-  } else if (of_next != device) [[unlikely]] {
-    devices.assign(count(), device);
-    devices.push_back(of_next);
-  }
-}
-
 std::uint64_t parseUnsigned(py::handle value, const char* what) {
   py::object number;
   if (PyLong_Check(value.ptr()) == 0) {

@@ -4,29 +4,17 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
-#include <viaduct/blocks.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "nixl/rows.h"
 
 namespace viaduct::python {
 
 namespace py = pybind11;
 
-// The rows (address, bytes, device) or (address, bytes, device, stride, count) of a list. The
-// parser does not check for empty blocks or overlaps.
-struct Rows {
-  std::vector<Extent> extents = {};         // from rows of three numbers
-  std::vector<Run> runs = {};               // from rows of five numbers
-  std::uint64_t device = 0;                 // the device of every row if `devices` is empty
-  std::vector<std::uint64_t> devices = {};  // otherwise the device of each row
-
-  std::size_t count() const { return extents.size() + runs.size(); }
-  std::uint64_t deviceOf(std::size_t row) const { return devices.empty() ? device : devices[row]; }
-  // Records the device of the row that the caller adds next.
-  void addDevice(std::uint64_t of_next);
-};
+using viaduct::nixl::Rows;
 
 // Parses a non-negative integer of Python or numpy. The text of a TypeError or ValueError begins
 // with `what`, the name of the value.

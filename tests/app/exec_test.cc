@@ -72,6 +72,20 @@ TEST_F(ExecCommand, EndsAsShellsDoIfTheProgramCannotRun) {
   EXPECT_EQ(directory.finish(), 126);
 }
 
+TEST_F(ExecCommand, LetsProgramsFindNixlsLibrary) {
+  const std::vector<std::string> command{
+      "exec", "--nixl", "--", "sh", "-c", "echo $LD_LIBRARY_PATH $KVBM_NIXL_CAPI_LIB"};
+  Program run(command, environment({"LD_LIBRARY_PATH=/before", "KVBM_NIXL_CAPI_LIB="}));
+  const std::string out = run.readLine().value_or("");
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  const std::string library = out.substr(0, out.find(':'));
+  EXPECT_EQ(out, library + ":/before " + library + "/libnixl_capi.so");
+  EXPECT_TRUE(std::filesystem::exists(library + "/libnixl_capi.so")) << out;
+  Program kept(command, environment({"LD_LIBRARY_PATH=", "KVBM_NIXL_CAPI_LIB=/mine.so"}));
+  EXPECT_EQ(kept.readLine().value_or(""), library + " /mine.so");
+  EXPECT_EQ(kept.finish(), 0) << kept.err();
+}
+
 TEST_F(ExecCommand, WantsACommandBehindDashes) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"exec"}, {"exec", "--"}, {"exec", "--", ""}, {"exec", "ls"}}) {

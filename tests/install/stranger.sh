@@ -38,7 +38,12 @@ case $what in
     "$install" "$build" "$prefix" | tee "$out/said"
     ;;
   content)
-    for one in "$prefix"/lib*/libviaduct.* "$prefix/bin/viaduct"; do expect_stripped "$one"; done
+    for one in "$prefix"/lib*/libviaduct.* "$prefix"/lib*/viaduct/libnixl_capi.so "$prefix/bin/viaduct"; do
+      expect_stripped "$one"
+    done
+    [[ -s $prefix/include/viaduct/nixl_capi.h ]] || fail "there is no header of NIXL's C library"
+    [[ $("$prefix/bin/viaduct" exec --nixl -- sh -c 'echo $KVBM_NIXL_CAPI_LIB' 2>/dev/null) == \
+      "$(echo "$prefix"/lib*/viaduct/libnixl_capi.so)" ]] || fail "exec --nixl does not find the library"
     for one in doc/viaduct/{LICENSE,README.md,docs/install.md,examples/{hello_transfer.cc,pair.c}} \
       man/man1/viaduct{,-bench}.1 bash-completion/completions/viaduct zsh/site-functions/_viaduct \
       fish/vendor_completions.d/viaduct.fish; do
@@ -47,7 +52,7 @@ case $what in
     python3 -B "$here/../../tools/check_docs.py" "$prefix/share/doc/viaduct"
     ;;
   library)
-    "$here/engine_library.sh" "$prefix"/lib*/libviaduct.*
+    "$here/engine_library.sh" "$prefix"/lib*/libviaduct.* "$prefix"/lib*/viaduct/libnixl_capi.so
     ;;
   find_package)
     cmake -G Ninja -S "$examples" -B "$out" -DCMAKE_PREFIX_PATH="$prefix"

@@ -49,7 +49,7 @@ if [[ $what == make ]]; then
 fi
 
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:.*=//p' "$build/CMakeCache.txt")
-for name in viaduct libviaduct libviaduct-dev python3-viaduct; do
+for name in viaduct libviaduct libviaduct-dev libviaduct-nixl python3-viaduct; do
   [[ $(field $name Package) == "$name" ]] || fail "$name is called otherwise"
   [[ $(field $name Version) == "$version" ]] || fail "$name has another version than $version"
   [[ $(field $name Architecture) == "$(dpkg --print-architecture)" ]] || fail "$name is for another processor"
@@ -79,6 +79,9 @@ module=lib/python3/dist-packages/viaduct
 expect_file python3-viaduct "$module/__init__.py" "$module/verify.py" "$module/_core\.cpython-.*\.so" \
   "$module-${version//./\\.}\.dist-info/METADATA" bin/verify_nixl_setup
 expect_no_file python3-viaduct 'include|__pycache__|dist-packages/nixl|libviaduct'
+expect_file libviaduct-nixl "${library}viaduct/libnixl_capi.so" include/viaduct/nixl_capi.h
+expect_no_file libviaduct-nixl 'bin/|libviaduct\.'
+expect_depends libviaduct-nixl libc6 libstdc++6
 expect_depends viaduct libc6 libstdc++6
 expect_depends python3-viaduct libc6 libstdc++6
 python=$(sed -n 's/.*_core\.cpython-3\([0-9]*\)-.*/\1/p' <<<"$(contents python3-viaduct)")
@@ -87,7 +90,7 @@ python=$(sed -n 's/.*_core\.cpython-3\([0-9]*\)-.*/\1/p' <<<"$(contents python3-
 expect_depends libviaduct libc6 libstdc++6
 expect_depends libviaduct-dev libviaduct
 [[ $(field libviaduct-dev Depends) == "libviaduct (= $version)" ]] || fail "libviaduct-dev takes any libviaduct"
-for name in viaduct libviaduct python3-viaduct; do
+for name in viaduct libviaduct libviaduct-nixl python3-viaduct; do
   ! grep -E 'libfabric|libucx|libcurl|libviaduct' <<<"$(field $name Depends)" ||
     fail "a library that is loaded at run time is a dependency of $name"
 done
@@ -98,7 +101,8 @@ trap 'rm -rf -- "$root"' EXIT
 dpkg-deb --extract "$(package libviaduct)" "$root"
 dpkg-deb --extract "$(package libviaduct-dev)" "$root"
 dpkg-deb --extract "$(package python3-viaduct)" "$root"
-"$(dirname -- "$0")/../install/engine_library.sh" "$root"/usr/lib/*/libviaduct.so.0 \
+dpkg-deb --extract "$(package libviaduct-nixl)" "$root"
+"$(dirname -- "$0")/../install/engine_library.sh" "$root"/usr/lib/*/libviaduct.so.0 "$root"/usr/lib/*/viaduct/libnixl_capi.so \
   "$root"/usr/lib/python3/dist-packages/viaduct/_core.*.so
 versioned=$(nm --dynamic --defined-only "$(echo "$root"/usr/lib/*/libviaduct.so.0)" | sed -n 's/.* \(.*\)@@VIADUCT_C_1$/\1/p' | sort)
 declared=$(sed 's,/\*.*\*/,,' "$root/usr/include/viaduct/c.h" |

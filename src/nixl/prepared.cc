@@ -1,4 +1,4 @@
-#include "nixl_prepared.h"
+#include "nixl/prepared.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
 // Limits the pieces into which overlapping descriptors are cut. A larger number of pieces is a
@@ -176,4 +176,4 @@ Status checkPairs(const Prepared& local, const std::optional<Indices>& local_ind
   return Ok{};
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -1,5 +1,5 @@
-// A transfer whose owner can end it for good. Threads: post() and fence() from any, without the
-// GIL; the other calls as for Transfer.
+// A transfer whose owner can end it for good. Threads: post() and fence() from any; the other
+// calls as for Transfer.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-namespace viaduct::python {
+namespace viaduct::nixl {
 
 class FencedTransfer : public Transfer {
  public:
@@ -40,4 +40,4 @@ class FencedTransfer : public Transfer {
   bool fenced_ = false;  // guarded by posting_
 };
 
-}  // namespace viaduct::python
+}  // namespace viaduct::nixl

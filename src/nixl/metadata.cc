@@ -1,4 +1,4 @@
-#include "nixl_metadata.h"
+#include "nixl/metadata.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,11 +10,10 @@
 #include <span>
 #include <utility>
 
-#include "agent/session/hello.h"
 #include "base/fields.h"
 #include "base/net/checked_blob.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 
 auto fields(base::Is<Region> auto& r) {
   return base::list(base::atMost(Memory::kFile, r.memory), r.device, r.address, r.bytes, r.serial,
@@ -25,6 +24,7 @@ namespace {
 
 using base::bytesOf;
 
+constexpr std::size_t kMaxNameBytes = 255;  // of an agent
 constexpr std::string_view kRealNixl = "nixlSerDes|";
 constexpr base::BlobKind kMetadata{.magic = "VIADNIXL",
                                    .version = 1,
@@ -146,7 +146,7 @@ Result<Metadata> Metadata::decode(std::string_view blob) {
   base::Reader in(*body);
   Metadata metadata;
   bool has_card = false;
-  base::Fields::get(in, base::line(agent::kMaxNameBytes, metadata.name), metadata.agent, has_card,
+  base::Fields::get(in, base::line(kMaxNameBytes, metadata.name), metadata.agent, has_card,
                     metadata.partial);
   if (has_card) {
     VIADUCT_TRY(metadata.card, Card::decode(in.sized()));
@@ -159,4 +159,4 @@ Result<Metadata> Metadata::decode(std::string_view blob) {
   return metadata;
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

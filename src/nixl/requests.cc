@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string_view>
 #include <utility>
 
 #include "base/bytes.h"
-#include "gil.h"
-#include "nixl_agent.h"
-#include "nixl_status.h"
+#include "nixl/agent.h"
+#include "nixl/status.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
 // Time limit for the announcement of a registration, if the session is younger than the metadata.
@@ -20,19 +20,17 @@ constexpr std::chrono::milliseconds kHearWithin{200};
 
 // Numbers the handles of all agents, so that an agent recognises the handle of another agent.
 std::uint64_t nextHandle() {
-  static std::uint64_t last = 0;
+  static std::atomic<std::uint64_t> last = 0;
   return ++last;
 }
 
-// Processing fewer blocks takes less time than handing the GIL to another thread.
+// Processing fewer blocks takes less time than handing Python's GIL to another thread.
 constexpr std::uint64_t kMany = 256;
 
-// Releases the GIL around a call that may take long.
+// Releases the lock around a call that may take long.
 template <class Call>
-auto unlockedIf(bool lengthy, const Call& call) {
-  if (!lengthy) return call();
-  const Unlocked unlocked;
-  return call();
+auto unlockedIf(bool lengthy, AgentLock& lock, const Call& call) {
+  return lengthy ? unlocked(lock, call) : call();
 }
 
 // Rounds up: programs take 0 for "not measured".
@@ -60,7 +58,7 @@ void refuseNote(const std::string& note) {
 }
 
 // Names a deregistered file or object in the error of its transfer, which knows a pin only. Call
-// without the GIL.
+// without the lock.
 Error nameWithdrawn(const Request& request, Error error) {
   if (error.code != Code::kDenied) return error;
   for (const auto& one : request.stored) {
@@ -84,7 +82,7 @@ std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
   if (!local) out->remote = remoteOf(agent);
   const auto memory = local ? ownMemory() : out->remote->memory;
   const std::shared_ptr<const Rows> rows = list.rows;
-  out->descriptors = valueOf(unlockedIf(rows->count() >= kMany, [&] {
+  out->descriptors = valueOf(unlockedIf(rows->count() >= kMany, lock_, [&] {
     return Prepared::make(*rows, *memory, local ? "this agent" : agent);
   }));
   return out;
@@ -149,11 +147,19 @@ std::shared_ptr<Request> NixlAgent::request(std::uint64_t handle) const {
            name_, handle));
 }
 
-Memory NixlAgent::requestMemory(std::uint64_t handle) { return request(handle)->memory; }
+std::uint64_t NixlAgent::requestBackend(std::uint64_t handle) {
+  const Memory memory = request(handle)->memory;
+  const auto serves = [&](const Plugin* one) {
+    return isStorage(memory) ? one->memory == memory : one->isNetwork();
+  };
+  const auto found = std::find_if(backends_.begin(), backends_.end(), serves);
+  if (found == backends_.end()) return createBackend(plugins().front().name, {});
+  return static_cast<std::uint64_t>(found - backends_.begin()) + 1;
+}
 
 std::string NixlAgent::requestPath(std::uint64_t handle) {
   const auto one = request(handle);
-  return unlocked([&] { return one->transfer.path().text(); });
+  return unlocked(lock_, [&] { return one->transfer.path().text(); });
 }
 
 std::uint64_t NixlAgent::makeRequest(Direction direction, std::uint64_t local,
@@ -198,12 +204,14 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
          "name, "
          "or with this agent's name for a copy within the agent");
   const std::uint64_t count = local_indices ? local_indices->size() : local.descriptors.count();
-  auto sides = valueOf(unlockedIf(count >= kMany, [&]() -> Result<std::pair<Selection, Selection>> {
-    VIADUCT_CHECK(checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
-    VIADUCT_TRY(Selection here, local.descriptors.select(std::move(local_indices)));
-    VIADUCT_TRY(Selection there, remote.descriptors.select(std::move(remote_indices)));
-    return std::pair(std::move(here), std::move(there));
-  }));
+  auto sides =
+      valueOf(unlockedIf(count >= kMany, lock_, [&]() -> Result<std::pair<Selection, Selection>> {
+        VIADUCT_CHECK(
+            checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
+        VIADUCT_TRY(Selection here, local.descriptors.select(std::move(local_indices)));
+        VIADUCT_TRY(Selection there, remote.descriptors.select(std::move(remote_indices)));
+        return std::pair(std::move(here), std::move(there));
+      }));
   const OpKind kind = direction == Direction::kRead ? OpKind::kRead : OpKind::kWrite;
   Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second, options.priority);
   std::shared_ptr<Request> made(new Request{
@@ -228,7 +236,7 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(Direction direction,
   std::vector<std::shared_ptr<Stored>> stored;
   Reached reached;
   const auto memory = ownRegions();
-  auto transfer = unlocked([&]() -> Result<Transfer> {
+  auto transfer = unlocked(lock_, [&]() -> Result<Transfer> {
     VIADUCT_CHECK(checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
     const std::size_t count = remote_indices ? remote_indices->size() : remote.stored.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -260,9 +268,9 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
   if (!options.reach) checkLife(remote);
   if (options.reach || remote.newest > remote.announced || !remote.looked_at_pins)
     awaitPins(remote, there, options);
-  return valueOf(unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany, [&] {
-    return agent_->plan(kind, *remote.peer, local, there, std::move(options));
-  }));
+  return valueOf(unlockedIf(
+      local.indices.size() >= kMany || local.blocks.count() >= kMany, lock_,
+      [&] { return agent_->plan(kind, *remote.peer, local, there, std::move(options)); }));
 }
 
 // A session announces all existing registrations when it begins, and later registrations in order.
@@ -307,13 +315,14 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
   if (telemetry_) {
     one->started = Clock::now();
     const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-    one->telemetry =
-        Telemetry{.start_us = microseconds(since_1970), .descriptors = one->descriptors};
+    one->telemetry = Telemetry{.start_us = microseconds(since_1970),
+                               .steady_us = microseconds(one->started.time_since_epoch()),
+                               .descriptors = one->descriptors};
   }
   one->over = false;
-  // Releases the GIL for small copies too. Otherwise a thread that posts in a loop keeps the GIL
-  // from other threads for 5 ms at a time.
-  check(unlocked([&]() -> Status {
+  // Releases the lock for small copies too. Otherwise a thread of Python that posts in a loop keeps
+  // the GIL from other threads for 5 ms at a time.
+  check(unlocked(lock_, [&]() -> Status {
     auto posted = one->transfer.post(options);
     if (!posted) return nameWithdrawn(*one, std::move(posted).error());
     return posted;
@@ -328,7 +337,7 @@ bool NixlAgent::checkRequest(std::uint64_t handle) {
   if (!one->posted) fail(Outcome::kNotPosted, "the transfer was not posted; call transfer() first");
   auto state = one->transfer.state();
   if (state == TransferState::kRunning) {
-    const Unlocked unlocked;
+    const Unlocked unlocked(lock_);
     state = one->transfer.poll();
   }
   return outcomeOf(*one, state);
@@ -346,7 +355,7 @@ bool NixlAgent::outcomeOf(Request& request, TransferState state) {
   if (request.remote) checkLife(*request.remote);
   const TransferEnd end = request.transfer.end();
   if (end.error)
-    fail(unlocked([&] {
+    fail(unlocked(lock_, [&] {
       for (const auto& one : request.stored) one->drop();
       return nameWithdrawn(request, *end.error);
     }));
@@ -370,9 +379,9 @@ void NixlAgent::releaseRequest(std::uint64_t handle) {
   need("release_xfer_handle");
   auto one = request(handle);
   requests_.erase(handle);
-  const Unlocked unlocked;
+  const Unlocked unlocked(lock_);
   one->transfer.fence();
-  one.reset();  // without the GIL, because it may release pins
+  one.reset();  // without the lock, because it may release pins
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -1,19 +1,17 @@
-// Declares the descriptor lists of the `nixl` module. Threads: call with the GIL. A thread without
-// the GIL may read shared rows, because a list copies shared rows before it changes them.
+// The descriptor lists of NIXL's calls. Threads: plain values. Copies share their rows until one of
+// them changes, so a thread may read the rows of its copy while another changes the list.
 #pragma once
-
-#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include "rows.h"
+#include "nixl/rows.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 
 // Programs compare these numbers with NIXL's, so the numbers must not change.
 enum class Memory : std::uint8_t { kDram, kVram, kBlock, kObject, kFile };
@@ -25,14 +23,15 @@ constexpr bool isStorage(Memory memory) {
 constexpr bool hasAddresses(Memory memory) {
   return memory == Memory::kDram || memory == Memory::kVram;
 }
-// Raises nixlNotSupportedError for memory without addresses.
+// Fails for memory without addresses.
 void requireAddresses(Memory memory, const char* operation);
-// Makes a Python str of an agent's name. A name from another process may not be valid UTF-8.
-py::object nameObject(std::string_view name);
 
 struct List {
   Memory memory = Memory::kDram;
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
+
+  // The rows, for a change.
+  Rows& ownRows();
 };
 // Describes memory of one agent. The call that takes the list names the agent.
 struct TransferList : List {};
@@ -49,10 +48,7 @@ struct RemoteList : List {
 std::string encodeList(const TransferList& list);
 std::string encodeList(const RegistrationList& list);
 std::string encodeList(const RemoteList& list);
-// Decodes a list of one of the three types from untrusted bytes. Raises nixlInvalidParamError,
-// which names the damage.
-py::object decodeList(std::string_view state);
+// Decodes a list from untrusted bytes. The Failure names the damage.
+std::variant<TransferList, RegistrationList, RemoteList> decodeList(std::string_view state);
 
-void bindLists(py::module_& module);
-
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

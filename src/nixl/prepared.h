@@ -1,5 +1,5 @@
 // Checks descriptors against registered memory, so that transfers can select them by index.
-// Threads: plain values; any thread may use them, without the GIL.
+// Threads: plain values.
 #pragma once
 
 #include <viaduct/blocks.h>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/plan.h"
-#include "rows.h"
+#include "nixl/rows.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 
 class Prepared {
  public:
@@ -50,4 +50,4 @@ class Prepared {
 Status checkPairs(const Prepared& local, const std::optional<Indices>& local_indices,
                   const Prepared& remote, const std::optional<Indices>& remote_indices);
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -1,32 +1,32 @@
-// Declares the agent behind the Python module `nixl`. Threads: call with the GIL, which guards
-// every member; a call releases the GIL while it blocks or copies.
+// An agent with the calls of NIXL. Threads: call with the agent's lock held, except where a comment
+// says otherwise. A call releases the lock while it blocks or copies.
 #pragma once
 
-#include <pybind11/pybind11.h>
 #include <viaduct/agent.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "base/fd.h"
-#include "fenced_transfer.h"
-#include "nixl_lists.h"
-#include "nixl_metadata.h"
-#include "nixl_prepared.h"
-#include "nixl_storage.h"
+#include "nixl/agent_lock.h"
+#include "nixl/fenced_transfer.h"
+#include "nixl/lists.h"
+#include "nixl/metadata.h"
+#include "nixl/plugins.h"
+#include "nixl/prepared.h"
+#include "nixl/storage.h"
 
-namespace viaduct::python::nixl {
-
-namespace py = pybind11;
+namespace viaduct::nixl {
 
 // Time limit for the first connection to a remote agent, from the moment its metadata was added.
 // Calls fail at once if the agent was connected and then lost.
@@ -48,7 +48,8 @@ struct AgentConfig {
 
 // The times and sizes of one post of a transfer.
 struct Telemetry {
-  std::uint64_t start_us = 0;  // microseconds since 1970
+  std::uint64_t start_us = 0;   // microseconds since 1970
+  std::uint64_t steady_us = 0;  // the same moment, in microseconds of the steady clock
   std::uint64_t post_us = 0, transfer_us = 0;
   std::uint64_t bytes = 0, descriptors = 0;
 };
@@ -101,21 +102,26 @@ struct RequestOptions {
   Priority priority = Priority::kNormal;
 };
 
-class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
+class NixlAgent {
  public:
-  NixlAgent(std::string name, const AgentConfig& config);
+  // `lock` lives longer than the agent.
+  NixlAgent(std::string name, const AgentConfig& config, AgentLock& lock);
   NixlAgent(const NixlAgent&) = delete;
   NixlAgent& operator=(const NixlAgent&) = delete;
-  ~NixlAgent();
+  ~NixlAgent();  // without the lock
   void close();
 
   const std::string& name() const { return name_; }
-  // Memory kinds that agents can transfer to each other.
-  std::vector<Memory> memories() const;
-  // Opens the backend of FILE or OBJ. A second call does nothing.
-  void openStorage(Memory memory, const StorageAgent::Values& settings, std::string bucket);
-  // The size of each object, or None for an absent object.
-  py::list objectSizes(const std::vector<std::string>& keys);
+  // As configured, unless NIXL_TELEMETRY_ENABLE says otherwise.
+  bool capturesTelemetry() const { return telemetry_; }
+  // Returns the handle of that plugin's backend, which only the first call for the plugin opens.
+  std::uint64_t createBackend(std::string_view plugin, const Parameters& parameters);
+  const Plugin& backend(std::uint64_t handle) const;
+  const std::vector<const Plugin*>& backends() const { return backends_; }
+  // The kinds of memory of a plugin.
+  std::vector<Memory> memoriesOf(const Plugin& plugin) const;
+  // Looks up the files or objects that the metadata names. Nothing: it is absent.
+  std::vector<std::optional<Parameters>> query(const RegistrationList& list, const Plugin& backend);
 
   void registerMemory(const RegistrationList& list);
   void deregisterMemory(const RegistrationList& list);
@@ -123,7 +129,7 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::shared_ptr<const std::string> metadata();
   std::string partialMetadata(const RegistrationList& list, bool with_card);
   const std::string& addRemote(std::string blob);
-  bool removeRemote(const std::string& name);
+  void removeRemote(const std::string& name);
   bool knowsRemote(const std::string& name, const TransferList& list);
   // Asks the meeting place, the directory server where agents publish their names. With a label,
   // adds the part of the metadata that the agent offers under it. Waits at most kReachWithin.
@@ -131,7 +137,8 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   // Offers partial metadata under a label to agents that find this one by name.
   void offerPart(const std::string& label, std::string blob);
   void withdrawParts();
-  void connect(const std::string& name);
+  // The peer behind an added agent, for a wait until it is connected.
+  Peer connection(const std::string& name);
 
   std::uint64_t prepare(const std::string& agent, const TransferList& list);
   void releasePrepared(std::uint64_t handle);
@@ -146,18 +153,19 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   bool checkRequest(std::uint64_t handle);
   Telemetry telemetry(std::uint64_t handle);
   void releaseRequest(std::uint64_t handle);
-  // The memory of the remote side.
-  Memory requestMemory(std::uint64_t handle);
+  // The backend of a transfer.
+  std::uint64_t requestBackend(std::uint64_t handle);
   // How the last post moved its bytes, as Path::text().
   std::string requestPath(std::uint64_t handle);
 
   // A descriptor that is readable while wait() has something to do.
   int fileno();
-  // Waits until something has changed: a notification may have arrived, or a transfer may have
-  // ended. Returns false after this number of seconds.
-  bool wait(const py::object& timeout);
+  // Waits until that descriptor is readable. Threads: any, without the lock.
+  static Status awaitEvents(int events, Deadline until);
+  // Makes progress on everything once, after a wait.
+  void progress();
 
-  py::dict takeNotes();
+  std::vector<Note> takeNotes();
   void sendNote(const std::string& name, const std::string& note);
 
  private:
@@ -172,6 +180,8 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   };
   using Key = std::tuple<Memory, std::uint64_t, std::uint64_t, std::uint64_t>;
 
+  std::vector<Memory> networkMemories() const;
+  void openStorage(const Plugin& plugin, const Parameters& parameters);
   static Region registeredRegion(const Key& key, std::uint32_t serial) {
     const auto& [memory, device, address, bytes] = key;
     return {memory, device, address, bytes, serial};
@@ -219,18 +229,20 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   bool isLoopOverNotes();
   bool outcomeOf(Request& request, TransferState state);
 
+  AgentLock& lock_;
   const std::string name_;
   const bool telemetry_;
   const std::uint64_t fork_generation_;
   std::optional<Agent> agent_;
   AgentId id_{};
   std::map<Key, Registration> registrations_;
-  std::mutex registering_;         // so that peers hear of serials in order; locked without the GIL
+  std::mutex registering_;         // so that peers hear of serials in order; locked without lock_
   std::uint32_t last_serial_ = 0;  // guarded by registering_
   // Caches; null after registrations changed.
   std::shared_ptr<const std::vector<Region>> own_regions_;
   std::shared_ptr<const core::PinMap> own_memory_;
   std::shared_ptr<const std::string> metadata_;
+  std::vector<const Plugin*> backends_;  // by handle, less one
   std::map<Memory, std::shared_ptr<StorageAgent>> storages_;
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;
@@ -247,9 +259,4 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
 };
 
-// Closes every open agent. The interpreter calls this function at exit.
-void closeAgents();
-
-void bindAgent(py::module_& module);
-
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -1,5 +1,5 @@
 // Encodes an agent's metadata as bytes: its addresses and its registrations.
-// Threads: plain values; any thread may use them, without the GIL.
+// Threads: plain values.
 #pragma once
 
 #include <viaduct/card.h>
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/plan.h"
-#include "nixl_lists.h"
+#include "nixl/lists.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 
 struct Region {
   Memory memory = Memory::kDram;
@@ -60,4 +60,4 @@ struct Metadata {
   static Result<Metadata> decode(std::string_view blob);
 };
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -11,11 +11,10 @@
 
 #include "base/bytes.h"
 #include "base/environment.h"
-#include "gil.h"
-#include "nixl_agent.h"
-#include "nixl_status.h"
+#include "nixl/agent.h"
+#include "nixl/status.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
 // Two calls of get_new_notifs() within this time belong to a polling loop.
@@ -124,15 +123,15 @@ void NixlAgent::startConnecting(Remote& remote, Peer peer, bool same_life) {
   remote.was_connected = false;
 }
 
-bool NixlAgent::removeRemote(const std::string& name) {
+void NixlAgent::removeRemote(const std::string& name) {
   const auto found = remotes_.find(name);
-  if (found == remotes_.end()) return false;
+  if (found == remotes_.end())
+    fail(Outcome::kNotFound, fmt::format("no metadata of an agent named {} was added", name));
   // The other end may still use the session, so forgetRemoved() drops the peer only after the
   // session is lost.
   if (found->second->peer) removed_.push_back(*found->second->peer);
   remotes_.erase(found);
   forgetRemoved();
-  return true;
 }
 
 void NixlAgent::forgetRemoved() {
@@ -156,20 +155,20 @@ bool NixlAgent::knowsRemote(const std::string& name, const TransferList& list) {
 void NixlAgent::offerPart(const std::string& label, std::string blob) {
   need("send_partial_agent_metadata");
   auto kept = std::make_unique<const std::string>(std::move(blob));
-  auto pin = valueOf(unlocked([&] {
+  auto pin = valueOf(unlocked(lock_, [&] {
     const auto address = reinterpret_cast<std::uintptr_t>(kept->data());
     return agent_->pin({.address = address, .bytes = kept->size()}, partLabel(label));
   }));
   auto before = parts_.extract(label);
   parts_.insert_or_assign(label, OfferedPart{std::move(kept), std::move(pin)});
-  const Unlocked unlocked;
+  const Unlocked unlocked(lock_);
   if (before) static_cast<void>(before.mapped().pin.release());
 }
 
 void NixlAgent::withdrawParts() {
   need("invalidate_local_metadata");
   auto parts = std::exchange(parts_, {});
-  const Unlocked unlocked;
+  const Unlocked unlocked(lock_);
   for (auto& [label, part] : parts) static_cast<void>(part.pin.release());
   parts.clear();
 }
@@ -207,7 +206,7 @@ Result<std::string> NixlAgent::readNewestPart(const Peer& peer, const std::strin
 void NixlAgent::findRemote(const std::string& name, const std::string& label) {
   need("fetch_remote_metadata");
   if (!label.empty()) {
-    auto blob = unlocked([&]() -> Result<std::string> {
+    auto blob = unlocked(lock_, [&]() -> Result<std::string> {
       const Deadline until = kReachWithin;
       VIADUCT_TRY(const Peer peer, agent_->find(name, until));
       VIADUCT_CHECK(peer.ready(until));
@@ -217,7 +216,7 @@ void NixlAgent::findRemote(const std::string& name, const std::string& label) {
     return;
   }
   auto found = [&]() -> Result<std::pair<Peer, std::vector<PinInfo>>> {
-    const Unlocked unlocked;
+    const Unlocked unlocked(lock_);
     const Deadline until = kReachWithin;
     VIADUCT_TRY(Peer peer, agent_->find(name, until));
     VIADUCT_CHECK(peer.ready(until));
@@ -302,7 +301,7 @@ std::optional<Deadline> NixlAgent::reachOf(Remote& remote) {
   if (remote.was_connected)
     until = state == PeerState::kConnecting ? now + kReachWithin : Clock::time_point::min();
   if (until > now) return until;
-  check(unlocked([&] { return peer.ready(now); }));
+  check(unlocked(lock_, [&] { return peer.ready(now); }));
   return std::nullopt;
 }
 
@@ -326,35 +325,27 @@ void NixlAgent::checkLife(Remote& remote) {
   if (same) remote.known_epoch = epoch;
 }
 
-void NixlAgent::connect(const std::string& name) {
-  const auto remote = remoteOf(name);
-  const Peer peer = peerOf(*remote);
-  check(waitUnlocked(WaitLimit(kReachWithin), [&](Deadline slice) { return peer.ready(slice); }));
-}
+Peer NixlAgent::connection(const std::string& name) { return peerOf(*remoteOf(name)); }
 
 // Notes
 
-// In a loop of calls, polling is faster than waking the progress thread, and releases the GIL for
-// other threads. A single call relies on the progress thread and keeps the GIL.
+// In a loop of calls, polling is faster than waking the progress thread, and releases the lock for
+// other threads. A single call relies on the progress thread and keeps the lock.
 bool NixlAgent::isLoopOverNotes() {
   const auto now = Clock::now();
   return now - std::exchange(asked_for_notes_, now) < kLoopsWithin;
 }
 
-py::dict NixlAgent::takeNotes() {
+std::vector<Note> NixlAgent::takeNotes() {
   need("get_new_notifs");
-  py::dict notes;
+  std::vector<Note> notes;
   auto first = agent_->takeNote();
   if (!first && isLoopOverNotes()) {
-    const Unlocked unlocked;
+    const Unlocked unlocked(lock_);
     agent_->poll();
   }
-  for (auto note = first ? std::move(first) : agent_->takeNote(); note; note = agent_->takeNote()) {
-    const py::object from = nameObject(note->from);
-    if (!notes.contains(from)) notes[from] = py::list();
-    const std::string_view text = note->text();
-    py::list(notes[from]).append(py::bytes(text.data(), text.size()));
-  }
+  for (auto note = first ? std::move(first) : agent_->takeNote(); note; note = agent_->takeNote())
+    notes.push_back(*std::move(note));
   return notes;
 }
 
@@ -374,4 +365,4 @@ void NixlAgent::sendNote(const std::string& name, const std::string& note) {
   check(peer->note(note));
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -1,4 +1,4 @@
-#include "nixl_storage.h"
+#include "nixl/storage.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 #include "base/stored_file.h"
 #include "base/text.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
 constexpr auto kOperation = "register_memory";
@@ -366,4 +366,4 @@ Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,
   return reached;
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

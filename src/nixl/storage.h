@@ -1,5 +1,5 @@
 // Declares the files and objects that a NixlAgent has registered, and the agent that moves them.
-// Threads: any, without the GIL, because the calls may block.
+// Threads: any, without the agent's lock, because the calls may block.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "nixl_lists.h"
-#include "nixl_metadata.h"
-#include "nixl_prepared.h"
+#include "nixl/lists.h"
+#include "nixl/metadata.h"
+#include "nixl/prepared.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 
 // A viaduct agent for files or for objects. It has no other peer than itself, so no other agent
 // hears of a registered file or reaches it.
@@ -124,4 +124,4 @@ struct Reached {
 Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,
                          std::span<const std::shared_ptr<Stored>> stored, bool write);
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

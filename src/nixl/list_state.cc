@@ -6,10 +6,10 @@
 
 #include "base/bytes.h"
 #include "base/net/checksum.h"
-#include "nixl_lists.h"
-#include "nixl_status.h"
+#include "nixl/lists.h"
+#include "nixl/status.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
 constexpr std::string_view kMagic = "VIADDESC";
@@ -80,7 +80,7 @@ std::string encodeList(const RegistrationList& list) {
 }
 std::string encodeList(const RemoteList& list) { return encode(Type::kRemote, list, list.agents); }
 
-py::object decodeList(std::string_view state) {
+std::variant<TransferList, RegistrationList, RemoteList> decodeList(std::string_view state) {
   base::Reader in = unwrap(state);
   const auto version = in.get<std::uint8_t>();
   if (version != kVersion)
@@ -102,10 +102,10 @@ py::object decodeList(std::string_view state) {
   if (type != static_cast<std::uint8_t>(Type::kTransfer))
     for (std::uint64_t row = 0; row < count && in.ok(); ++row) tails.push_back(in.text());
   if (!in.finished()) refuse("the list's content is malformed");
-  if (type == static_cast<std::uint8_t>(Type::kTransfer)) return py::cast(TransferList{list});
+  if (type == static_cast<std::uint8_t>(Type::kTransfer)) return TransferList{list};
   if (type == static_cast<std::uint8_t>(Type::kRegistration))
-    return py::cast(RegistrationList{list, std::move(tails)});
-  return py::cast(RemoteList{list, std::move(tails)});
+    return RegistrationList{list, std::move(tails)};
+  return RemoteList{list, std::move(tails)};
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -1,4 +1,4 @@
-#include "nixl_agent.h"
+#include "nixl/agent.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -6,27 +6,21 @@
 #include <viaduct/settings.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <limits>
-#include <set>
 #include <utility>
 
-#include "arguments.h"
 #include "base/environment.h"
+#include "base/lists.h"
 #include "base/process_id.h"
-#include "gil.h"
-#include "nixl_status.h"
+#include "base/text.h"
+#include "nixl/status.h"
 
-namespace viaduct::python::nixl {
+namespace viaduct::nixl {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestPoll = std::chrono::minutes(1);
-
-std::set<NixlAgent*>& openAgents() {
-  static std::set<NixlAgent*> agents;
-  return agents;
-}
 
 // Opens an agent that listens on all addresses, because an inference engine has peers on other
 // hosts. VIADUCT_LISTEN names other addresses. A peer needs the secret in the agent's metadata.
@@ -44,29 +38,34 @@ Result<Agent> openAgent(const std::string& name) {
   return Agent::open(settings);
 }
 
+bool isTelemetryOn(bool configured) {
+  const char* const set = base::variable("NIXL_TELEMETRY_ENABLE");
+  const std::string asked = base::lower(set == nullptr ? "" : set);
+  constexpr std::array kYes{"y", "yes", "1", "on", "true"}, kNo{"n", "no", "0", "off", "false"};
+  if (base::contains(kYes, asked)) return true;
+  return configured && !base::contains(kNo, asked);
+}
+
 }  // namespace
 
-NixlAgent::NixlAgent(std::string name, const AgentConfig& config)
-    : name_(std::move(name)),
-      telemetry_(config.capture_telemetry),
+NixlAgent::NixlAgent(std::string name, const AgentConfig& config, AgentLock& lock)
+    : lock_(lock),
+      name_(std::move(name)),
+      telemetry_(isTelemetryOn(config.capture_telemetry)),
       fork_generation_(base::forkGeneration()) {
   if (name_.empty())
     fail(Outcome::kInvalid, "the agent's name is empty; pass a name that no other agent has");
   auto opened = [&] {
-    const Unlocked unlocked;
+    const Unlocked unlocked(lock_);
     return openAgent(name_);
   }();
   agent_.emplace(valueOf(std::move(opened)));
   id_ = agent_->card().agent;
-  openAgents().insert(this);
 }
 
 NixlAgent::~NixlAgent() {
-  openAgents().erase(this);
-  unlockedFromDestructor([this] {
-    for (const auto& [memory, storage] : storages_) storage->close();
-    if (agent_) agent_->close();
-  });
+  for (const auto& [memory, storage] : storages_) storage->close();
+  if (agent_) agent_->close();
 }
 
 void NixlAgent::need(const char* operation) const {
@@ -79,28 +78,9 @@ void NixlAgent::need(const char* operation) const {
 
 void NixlAgent::close() {
   const auto storages = storages_;  // a copy: another thread may open one meanwhile
-  const Unlocked unlocked;
+  const Unlocked unlocked(lock_);
   for (const auto& [memory, storage] : storages) storage->close();
   agent_->close();
-}
-
-void closeAgents() {
-  // close() releases the GIL, so another thread may drop agents during the loop.
-  while (!openAgents().empty()) {
-    const auto held = (*openAgents().begin())->weak_from_this().lock();
-    openAgents().erase(openAgents().begin());
-    if (held) held->close();
-  }
-}
-
-std::vector<Memory> NixlAgent::memories() const {
-  std::vector<Memory> out;
-  for (const BackendInfo& backend : agent_->backends())
-    for (const MemoryKind kind : backend.memory)
-      if (backend.open && !isStorage(kind) &&
-          std::find(out.begin(), out.end(), memoryOf(kind)) == out.end())
-        out.push_back(memoryOf(kind));
-  return out;
 }
 
 // Events
@@ -121,22 +101,21 @@ int NixlAgent::fileno() {
   return events_.get();
 }
 
-bool NixlAgent::wait(const py::object& timeout) {
-  const int events = fileno();
-  const auto readable = waitUnlocked(deadlineOf("wait", timeout), [&](Deadline slice) -> Status {
-    do {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(slice.at() - Clock::now());
-      pollfd one{.fd = events, .events = POLLIN, .revents = 0};
-      if (::poll(&one, 1, static_cast<int>(std::clamp(left, {}, kLongestPoll).count())) > 0)
-        return Ok{};
-    } while (!slice.passed());
-    return Error{.code = Code::kTimeout, .operation = "wait"};
-  });
+Status NixlAgent::awaitEvents(int events, Deadline until) {
+  do {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until.at() - Clock::now());
+    pollfd one{.fd = events, .events = POLLIN, .revents = 0};
+    if (::poll(&one, 1, static_cast<int>(std::clamp(left, {}, kLongestPoll).count())) > 0)
+      return Ok{};
+  } while (!until.passed());
+  return Error{.code = Code::kTimeout, .operation = "wait"};
+}
+
+void NixlAgent::progress() {
   const auto storages = storages_;  // a copy: another thread may open one meanwhile
-  const Unlocked unlocked;
+  const Unlocked unlocked(lock_);
   agent_->poll();
   for (const auto& [memory, storage] : storages) storage->poll();
-  return readable.has_value();
 }
 
 // Registrations
@@ -164,7 +143,7 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
   made.reserve(fresh.size());
   Status status = Ok{};
   {
-    const Unlocked unlocked;
+    const Unlocked unlocked(lock_);
     const std::lock_guard one_after_another(registering_);
     for (const Key& key : fresh) {
       const std::uint32_t serial = ++last_serial_;
@@ -180,7 +159,7 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
   check(status);
   for (const Key& key : known) {
     const auto found = registrations_.find(key);
-    // Another thread deregistered the same memory while this thread had released the GIL.
+    // Another thread deregistered the same memory while this thread had released the lock.
     if (found == registrations_.end())
       fail(Outcome::kNotAllowed,
            "register_memory: another thread has just deregistered the same memory; register it "
@@ -199,7 +178,7 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
     }
   }
   forgetCaches();
-  const Unlocked unlocked;
+  const Unlocked unlocked(lock_);
   twice.clear();
 }
 
@@ -234,7 +213,7 @@ void NixlAgent::withdraw(std::vector<Registration> ended) {
     if (!released && status) status = std::move(released);
   };
   {
-    const Unlocked unlocked;
+    const Unlocked unlocked(lock_);
     for (Registration& one : ended) {
       if (one.stored) keep(one.stored->withdraw());
       if (!one.pin) continue;
@@ -254,91 +233,6 @@ std::vector<Region> NixlAgent::regions() const {
   return out;
 }
 
-// Storage
-
-void NixlAgent::openStorage(Memory memory, const StorageAgent::Values& settings,
-                            std::string bucket) {
-  need("create_backend");
-  if (storages_.contains(memory)) return;
-  auto opened =
-      unlocked([&] { return StorageAgent::open(memory, name_, settings, std::move(bucket)); });
-  const auto [storage, is_new] = storages_.try_emplace(memory, valueOf(std::move(opened)));
-  if (is_new && events_) watch(storage->second->eventFd());
-}
-
-const std::shared_ptr<StorageAgent>& NixlAgent::storageFor(Memory memory,
-                                                           const char* operation) const {
-  const auto found = storages_.find(memory);
-  if (found == storages_.end())
-    fail(Outcome::kNotSupported,
-         fmt::format("{}: {} needs a backend: call create_backend() with {}", operation,
-                     memoryName(memory), memory == Memory::kFile ? "POSIX, GDS or GDS_MT" : "OBJ"));
-  return found->second;
-}
-
-void NixlAgent::registerStorage(const RegistrationList& list) {
-  const auto storage = storageFor(list.memory, "register_memory");
-  std::vector<StoredRow> rows;
-  for (std::size_t row = 0; row < list.rows->count(); ++row)
-    rows.push_back({list.rows->deviceOf(row), list.rows->extents[row], list.metadata[row]});
-  const auto found = [&]() -> Result<std::vector<std::shared_ptr<Stored>>> {
-    const Unlocked unlocked;
-    std::vector<std::shared_ptr<Stored>> all;
-    for (const StoredRow& row : rows) {
-      VIADUCT_TRY(all.emplace_back(), Stored::find(*storage, row));
-    }
-    return all;
-  }();
-  const auto stored = valueOf(found);
-  const auto keyOf = [&](std::size_t row) {
-    return Key{list.memory, rows[row].device, rows[row].part.address, rows[row].part.bytes};
-  };
-  // Descriptors tell files and objects apart by the device alone.
-  std::map<std::uint64_t, std::shared_ptr<Stored>> named;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const std::uint64_t device = rows[row].device;
-    const auto [known, is_new] = named.try_emplace(device, stored[row]);
-    if (const auto live = registrations_.lower_bound(Key{list.memory, device, 0, 0});
-        is_new && live != registrations_.end() && std::get<0>(live->first) == list.memory &&
-        std::get<1>(live->first) == device)
-      known->second = live->second.stored;
-    if (known->second->text() != stored[row]->text())
-      fail(Outcome::kNotAllowed,
-           fmt::format("register_memory: device {} names {} already, and cannot name {} too; use "
-                       "another device for each file or object",
-                       device, known->second->text(), stored[row]->text()));
-  }
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    Registration& here = registrations_[keyOf(row)];
-    ++here.count;
-    // A descriptor that was closed, and opened as another file, means the new file.
-    if (!here.stored || !here.stored->isSame(*stored[row])) here.stored = stored[row];
-  }
-}
-
-std::shared_ptr<Stored> NixlAgent::storedAt(Memory memory, std::uint64_t device,
-                                            const Extent& part) const {
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  for (auto row = registrations_.upper_bound(Key{memory, device, part.address, kMost});
-       row != registrations_.begin();) {
-    --row;
-    const auto& [kind, of, first, bytes] = row->first;
-    if (kind != memory || of != device) break;
-    if (part.bytes <= bytes && part.address - first <= bytes - part.bytes)
-      return row->second.stored;
-  }
-  return nullptr;
-}
-
-py::list NixlAgent::objectSizes(const std::vector<std::string>& keys) {
-  need("query_memory");
-  const auto storage = storageFor(Memory::kObject, "query_memory");
-  const auto sizes = valueOf(unlocked([&] { return storage->sizesOf(keys); }));
-  py::list out;
-  for (const auto& size : sizes) out.append(size ? py::object(py::int_(*size)) : py::none());
-  return out;
-}
-
 std::shared_ptr<const std::vector<Region>> NixlAgent::ownRegions() {
   if (!own_regions_) own_regions_ = std::make_shared<const std::vector<Region>>(regions());
   return own_regions_;
@@ -349,4 +243,4 @@ std::shared_ptr<const core::PinMap> NixlAgent::ownMemory() {
   return own_memory_;
 }
 
-}  // namespace viaduct::python::nixl
+}  // namespace viaduct::nixl

@@ -1,0 +1,70 @@
+// Common parts of the calls of NIXL's C interface. They turn failures into statuses, and let no
+// exception out. Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "nixl/c/nixl_capi.h"
+#include "nixl/c/objects.h"
+#include "nixl/status.h"
+
+namespace viaduct::nixl::c {
+
+// Some calls report every failure as NIXL_CAPI_ERROR_BACKEND.
+enum class Failures { kByName, kBackend };
+
+// Logs the failure, because no caller gets its text.
+nixl_capi_status_t statusOf(const std::exception* caught, Failures failures) noexcept;
+
+// Refuses a NULL among the needed pointers, then runs the body, which may return a status.
+template <class Body>
+nixl_capi_status_t call(std::initializer_list<const void*> needed, const Body& body,
+                        Failures failures = Failures::kByName) noexcept {
+  for (const void* const one : needed)
+    if (one == nullptr) return NIXL_CAPI_ERROR_INVALID_PARAM;
+  try {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return NIXL_CAPI_SUCCESS;
+    } else {
+      return body();
+    }
+  } catch (const std::exception& caught) {
+    return statusOf(&caught, failures);
+  } catch (...) {
+    return statusOf(nullptr, failures);
+  }
+}
+
+template <class T>
+nixl_capi_status_t destroy(T* object) noexcept {
+  return call({object}, [&] { delete object; });
+}
+
+// Copies bytes for a caller who calls free(). No bytes: NULL.
+void* copied(std::string_view bytes);
+// The bytes of a caller, who may pass NULL only for none.
+std::string bytesAt(const void* data, std::size_t length);
+
+Memory memoryOf(nixl_capi_mem_type_t type);  // fails for UNKNOWN and for other numbers
+
+template <class Items>
+auto& itemAt(Items& items, std::size_t index) {
+  if (index >= items.size()) fail(Outcome::kInvalid, "the index is beyond the end of the list");
+  return items[index];
+}
+
+// The list of a caller; fails if its kind of memory is UNKNOWN.
+template <class D>
+auto& usable(D* dlist) {
+  dlist->list.memory = memoryOf(dlist->type);
+  return dlist->list;
+}
+
+}  // namespace viaduct::nixl::c

@@ -1,0 +1,342 @@
+#include "nixl/exchange.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <viaduct/deadline.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/environment.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/net/address.h"
+#include "base/net/crypto.h"
+#include "base/net/lookup.h"
+#include "base/random.h"
+#include "nixl/status.h"
+
+namespace viaduct::nixl {
+namespace {
+
+using base::ByteSpan;
+
+constexpr std::string_view kGreeting = "VIADMETA1";
+constexpr std::size_t kNonceBytes = 16, kHeadBytes = 5;
+constexpr std::size_t kMostContent = std::size_t{8} << 20U;
+constexpr int kMostCallers = 64;
+constexpr std::chrono::seconds kAnswerWithin{5};
+constexpr std::chrono::milliseconds kTryEvery{50};
+
+// The callers send the first three kinds, and the listener answers with the others.
+enum class FrameKind : std::uint8_t { kTake = 1, kFetch, kForget, kDone, kRefused };
+using Nonce = std::array<std::uint8_t, kNonceBytes>;
+
+struct MetadataFrame {
+  FrameKind kind = FrameKind::kDone;
+  std::string content = {};
+};
+
+[[noreturn]] void broken(std::string_view how) {
+  fail({.code = Code::kProtocol, .operation = "exchange metadata", .detail = std::string(how)});
+}
+
+std::string_view secret() {
+  const char* const set = base::variable("VIADUCT_SECRET");
+  return set == nullptr ? "" : set;
+}
+
+// A connected socket whose calls end in time.
+class Wire {
+ public:
+  Wire(base::Fd fd, Deadline until) : fd_(std::move(fd)), until_(until) {}
+
+  void send(ByteSpan bytes) {
+    while (!bytes.empty()) {
+      await(POLLOUT);
+      const auto sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent > 0) bytes = bytes.subspan(static_cast<std::size_t>(sent));
+      if (sent < 0 && errno != EAGAIN && errno != EINTR)
+        fail(systemError(Code::kDevice, "send", errno));
+    }
+  }
+  // Received bytes are few until the frame is proven, so memory grows with them.
+  std::string receive(std::size_t bytes) {
+    std::string all;
+    while (all.size() < bytes) {
+      std::array<char, std::size_t{1} << 16U> part;
+      await(POLLIN);
+      const auto got =
+          ::recv(fd_.get(), part.data(), std::min(part.size(), bytes - all.size()), MSG_DONTWAIT);
+      if (got == 0) broken("the other side closed the connection before the end of a frame");
+      if (got > 0) all.append(part.data(), static_cast<std::size_t>(got));
+      if (got < 0 && errno != EAGAIN && errno != EINTR)
+        fail(systemError(Code::kDevice, "recv", errno));
+    }
+    return all;
+  }
+  void sendFrame(const Nonce& nonce, FrameKind kind, std::string_view content) {
+    base::Writer out;
+    out.put(static_cast<std::uint8_t>(kind)).put(static_cast<std::uint32_t>(content.size()));
+    const auto proven = proof(nonce, out.bytes(), base::bytesOf(content));
+    out.raw(base::bytesOf(content)).raw(std::as_bytes(std::span(proven)));
+    send(out.bytes());
+  }
+  MetadataFrame receiveFrame(const Nonce& nonce) {
+    const std::string head = receive(kHeadBytes);
+    base::Reader in(base::bytesOf(head));
+    const auto kind = in.get<std::uint8_t>();
+    const auto bytes = in.get<std::uint32_t>();
+    if (bytes > kMostContent || kind < static_cast<std::uint8_t>(FrameKind::kTake) ||
+        kind > static_cast<std::uint8_t>(FrameKind::kRefused))
+      broken("the other side does not speak the listener protocol of Viaduct");
+    std::string content = receive(bytes);
+    const std::string given = receive(sizeof(base::Sha256Digest));
+    const auto right = proof(nonce, base::bytesOf(head), base::bytesOf(content));
+    if (!base::sameBytes(base::bytesOf(given), std::as_bytes(std::span(right))))
+      broken("the other side has another VIADUCT_SECRET; set one on all sides");
+    return {static_cast<FrameKind>(kind), std::move(content)};
+  }
+
+ private:
+  static base::Sha256Digest proof(const Nonce& nonce, ByteSpan head, ByteSpan content) {
+    return base::Hmac(base::bytesOf(secret())).of({std::as_bytes(std::span(nonce)), head, content});
+  }
+  void await(short events) const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_.at() - Clock::now());
+    pollfd one{.fd = fd_.get(), .events = events, .revents = 0};
+    if (left.count() <= 0 || ::poll(&one, 1, static_cast<int>(left.count())) == 0)
+      broken("the other side did not send or take a whole frame in time");
+  }
+
+  const base::Fd fd_;
+  const Deadline until_;
+};
+
+// Nothing: nobody listens there yet.
+std::optional<base::Fd> connectTo(const base::SocketAddress& address, Deadline until) {
+  base::Fd fd = valueOf(base::streamSocket(address.family()));
+  int why = ::connect(fd.get(), address.get(), address.size) == 0 ? 0 : errno;
+  if (why == EINPROGRESS) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until.at() - Clock::now());
+    pollfd one{.fd = fd.get(), .events = POLLOUT, .revents = 0};
+    socklen_t size = sizeof why;
+    if (::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) == 0)
+      why = ETIMEDOUT;
+    else
+      ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &why, &size);
+  }
+  if (why == 0) return fd;
+  if (why == ECONNREFUSED) return std::nullopt;
+  fail(systemError(Code::kPeerLost, "connect to " + address.text(), why));
+}
+
+// Retries until the time `until`, because the listener may start later.
+base::Fd dial(const std::string& host, std::uint16_t port, Deadline until) {
+  const base::HostPort where{.host = host, .port = port, .v6 = host.find(':') != std::string::npos};
+  for (const auto addresses = valueOf(base::resolve(where, until.at()));;) {
+    for (const base::SocketAddress& address : addresses)
+      if (auto connected = connectTo(address, until)) return *std::move(connected);
+    if (Clock::now() + kTryEvery >= until.at())
+      fail(systemError(Code::kPeerLost, fmt::format("connect to {}:{}", host, port), ECONNREFUSED));
+    std::this_thread::sleep_for(kTryEvery);
+  }
+}
+
+std::string callListener(const std::string& host, std::uint16_t port, FrameKind kind,
+                         std::string_view content) {
+  const Deadline until = kAnswerWithin;
+  Wire wire(dial(host, port, until), until);
+  const std::string greeting = wire.receive(kGreeting.size() + kNonceBytes);
+  if (!greeting.starts_with(kGreeting)) broken("no listener of Viaduct's NIXL answers there");
+  Nonce nonce;
+  std::copy(greeting.begin() + kGreeting.size(), greeting.end(), nonce.begin());
+  wire.sendFrame(nonce, kind, content);
+  MetadataFrame answer = wire.receiveFrame(nonce);
+  if (answer.kind == FrameKind::kRefused) broken(answer.content);
+  return std::move(answer.content);
+}
+
+std::string answerOf(const ExchangedAgent& agent, MetadataFrame asked) {
+  switch (asked.kind) {
+    case FrameKind::kTake:
+      return agent.take(std::move(asked.content));
+    case FrameKind::kFetch:
+      return agent.give();
+    case FrameKind::kForget:
+      agent.forget(asked.content);
+      return {};
+    default:
+      broken("a caller must not send a frame of this kind");
+  }
+}
+
+void serve(const ExchangedAgent& agent, base::Fd socket) {
+  Nonce nonce;
+  check(base::fillSecret(nonce));
+  Wire wire(std::move(socket), kAnswerWithin);
+  wire.send(base::bytesOf(kGreeting));
+  wire.send(std::as_bytes(std::span(nonce)));
+  MetadataFrame asked = wire.receiveFrame(nonce);
+  MetadataFrame answer;
+  try {
+    answer.content = answerOf(agent, std::move(asked));
+  } catch (const Failure& failure) {  // the caller gets its text
+    answer = {FrameKind::kRefused, failure.what()};
+  }
+  wire.sendFrame(nonce, answer.kind, answer.content);
+}
+
+// Listens on all addresses of this host.
+base::Fd listenOn(std::uint16_t port) {
+  const int off = 0, on = 1;
+  for (const int family : {AF_INET6, AF_INET}) {
+    base::Fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd && family == AF_INET6) continue;  // this system has no IPv6
+    const std::array<std::byte, 16> any{};
+    const auto address = base::hostAddress(ByteSpan(any).first(family == AF_INET6 ? 16 : 4), port);
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (::bind(fd.get(), address.get(), address.size) == 0 && ::listen(fd.get(), SOMAXCONN) == 0)
+      return fd;
+    if (family == AF_INET || errno == EADDRINUSE)
+      fail(systemError(Code::kDevice, fmt::format("listen on port {}", port), errno));
+  }
+  fail(systemError(Code::kDevice, "socket", errno));
+}
+
+}  // namespace
+
+// Runs jobs one after another on a thread of its own, which ends when no job is left.
+class JobQueue : public std::enable_shared_from_this<JobQueue> {
+ public:
+  void add(std::string what, std::function<void()> job) {
+    const std::lock_guard held(mutex_);
+    // If no thread can start, the job is refused and not forgotten.
+    if (jobs_.empty()) std::thread([self = shared_from_this()] { self->run(); }).detach();
+    jobs_.emplace_back(std::move(what), std::move(job));
+  }
+
+ private:
+  void run() {
+    std::unique_lock held(mutex_);
+    while (!jobs_.empty()) {
+      const auto& [what, job] = jobs_.front();
+      held.unlock();
+      try {
+        job();
+      } catch (const std::exception& failed) {  // only the log can tell: the call has returned
+        base::log(base::LogLevel::kWarning, "{}: {}", what, failed.what());
+      }
+      held.lock();
+      jobs_.pop_front();
+    }
+  }
+
+  std::mutex mutex_;
+  std::deque<std::pair<std::string, std::function<void()>>> jobs_;  // the first one runs
+};
+
+struct Exchange::Shared {
+  explicit Shared(ExchangedAgent of) : agent(std::move(of)) {}
+
+  const ExchangedAgent agent;
+  base::Fd listening = {};
+  std::atomic<bool> closed = false;
+  std::atomic<int> callers = 0;
+
+  void acceptOne(base::Fd socket, const std::shared_ptr<Shared>& self) {
+    if (!socket) {
+      base::log(base::LogLevel::kWarning, "accept: {}", std::system_category().message(errno));
+      std::this_thread::sleep_for(kTryEvery);  // the process is out of descriptors: do not spin
+      return;
+    }
+    if (callers >= kMostCallers) return;  // agents do not make this many calls at once
+    ++callers;
+    std::thread([self, socket = std::move(socket)]() mutable {
+      try {
+        serve(self->agent, std::move(socket));
+      } catch (const std::exception& failed) {
+        base::log(base::LogLevel::kDebug, "a caller of the metadata listener: {}", failed.what());
+      }
+      --self->callers;
+    }).detach();
+  }
+};
+
+Exchange::Exchange(ExchangedAgent agent) : shared_(std::make_shared<Shared>(std::move(agent))) {}
+
+Exchange::~Exchange() {
+  shared_->closed = true;
+  if (shared_->listening) ::shutdown(shared_->listening.get(), SHUT_RDWR);  // ends accept()
+}
+
+std::uint16_t Exchange::listen(std::uint16_t port) {
+  shared_->listening = listenOn(port);
+  if (secret().empty())
+    base::log(base::LogLevel::kWarning,
+              "any host that reaches port {} gets this agent's metadata, and with it access to the "
+              "agent's memory; set VIADUCT_SECRET on all sides",
+              valueOf(base::localAddress(shared_->listening.get())).port());
+  std::thread([shared = shared_] {
+    while (!shared->closed) {
+      base::Fd socket(::accept4(shared->listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (shared->closed) break;
+      try {
+        shared->acceptOne(std::move(socket), shared);
+      } catch (const std::system_error& failed) {  // no more threads: the caller may try again
+        --shared->callers;
+        base::log(base::LogLevel::kWarning, "accept: {}", failed.what());
+      }
+    }
+  }).detach();
+  return valueOf(base::localAddress(shared_->listening.get())).port();
+}
+
+JobQueue& Exchange::jobsFor(const std::string& host, std::uint16_t port) {
+  const std::lock_guard held(mutex_);
+  auto& queue = jobs_[{host, port}];
+  if (queue == nullptr) queue = std::make_shared<JobQueue>();
+  return *queue;
+}
+
+void Exchange::send(const std::string& host, std::uint16_t port, std::string blob) {
+  jobsFor(host, port)
+      .add(fmt::format("send metadata to {}:{}", host, port), [host, port, blob = std::move(blob)] {
+        callListener(host, port, FrameKind::kTake, blob);
+      });
+}
+
+void Exchange::fetch(const std::string& host, std::uint16_t port) {
+  jobsFor(host, port)
+      .add(fmt::format("fetch metadata from {}:{}", host, port), [host, port, shared = shared_] {
+        shared->agent.take(callListener(host, port, FrameKind::kFetch, {}));
+      });
+}
+
+void Exchange::invalidate(const std::string& host, std::uint16_t port, std::string name) {
+  jobsFor(host, port)
+      .add(fmt::format("invalidate metadata at {}:{}", host, port),
+           [host, port, name = std::move(name)] {
+             callListener(host, port, FrameKind::kForget, name);
+           });
+}
+
+void Exchange::later(std::string what, std::function<void()> job) {
+  jobsFor({}, 0).add(std::move(what), std::move(job));
+}
+
+}  // namespace viaduct::nixl
