@@ -24,10 +24,11 @@ MAY_USE = {
     "s3": NET | {"core"},
     "cuda": {"base", "core"},
     "backends": NET | {"host", "core", "s3", "cuda", "move"},
-    # meet/place.cc chooses between the two, so `meet` may include layers below it.
+    # meet/place.cc chooses between the places, so `meet` may include layers below it.
     "meet": {"base", "meet/embedded", "meet/etcd"},
+    "meet/http": NET,
     "meet/embedded": NET | {"meet"},
-    "meet/etcd": NET | {"meet"},
+    "meet/etcd": NET | {"meet", "meet/http"},
     "meet/groups": NET | {"meet", "meet/embedded", "meet/etcd"},
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
