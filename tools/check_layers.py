@@ -29,6 +29,7 @@ MAY_USE = {
     "meet/http": NET,
     "meet/embedded": NET | {"meet"},
     "meet/etcd": NET | {"meet", "meet/http"},
+    "meet/kubernetes": NET | {"meet", "meet/http"},
     "meet/groups": NET | {"meet", "meet/embedded", "meet/etcd"},
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
