@@ -25,7 +25,7 @@ MAY_USE = {
     "cuda": {"base", "core"},
     "backends": NET | {"host", "core", "s3", "cuda", "move"},
     # meet/place.cc chooses between the places, so `meet` may include layers below it.
-    "meet": {"base", "meet/embedded", "meet/etcd"},
+    "meet": {"base", "meet/embedded", "meet/etcd", "meet/kubernetes"},
     "meet/http": NET,
     "meet/embedded": NET | {"meet"},
     "meet/etcd": NET | {"meet", "meet/http"},

@@ -2,6 +2,7 @@
 
 #include "meet/embedded/embedded.h"
 #include "meet/etcd/etcd.h"
+#include "meet/kubernetes/kubernetes.h"
 
 namespace viaduct::meet {
 
@@ -11,6 +12,7 @@ bool isEtcd(const PlaceOptions& options) {
 }
 
 Result<std::unique_ptr<MeetingPlace>> openMeetingPlace(const PlaceOptions& options) {
+  if (options.where.starts_with("kubernetes:")) return openKubernetes(options);
   return isEtcd(options) ? openEtcd(options) : openEmbedded(options);
 }
 
