@@ -25,8 +25,9 @@ MAY_USE = {
     "cuda": {"base", "core"},
     "backends": NET | {"host", "core", "s3", "cuda", "move"},
     "meet": {"base"},
+    "meet/http": NET,
     # A new place is one new folder, so the places share a row.
-    "meet/*": NET | {"meet"},
+    "meet/*": NET | {"meet", "meet/http"},
     "meet/groups": NET | {"meet", "meet/embedded", "meet/etcd"},
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
