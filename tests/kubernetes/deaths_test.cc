@@ -19,7 +19,7 @@ const StopFlag kOn{false};
 class KubernetesDeaths : public ::testing::Test {
  protected:
   static std::unique_ptr<MeetingPlace> opened(std::chrono::seconds lease) {
-    auto place = openKubernetes({.where = "kubernetes:g", .detect = 1s}, lease);
+    auto place = kubernetes::open({.where = "g", .detect = 1s}, lease);
     if (!place) ADD_FAILURE() << place.error().text();
     return place ? std::move(*place) : nullptr;
   }

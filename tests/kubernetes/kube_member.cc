@@ -7,8 +7,8 @@
 
 int main(int, char** argv) {
   using namespace std::chrono_literals;
-  const auto place = viaduct::meet::openKubernetes({.where = "kubernetes:g", .detect = 1s},
-                                                   std::chrono::seconds(std::stoi(argv[2])));
+  const auto place = viaduct::meet::kubernetes::open({.where = "g", .detect = 1s},
+                                                     std::chrono::seconds(std::stoi(argv[2])));
   const auto entry = place ? (*place)->publish(argv[1], "card", 20s) : place.error();
   std::cout << (entry ? "ready" : entry.error().text()) << std::endl;
   std::string line;

@@ -25,7 +25,7 @@ class Kubernetes : public ::testing::Test {
     return must(openMeetingPlace({.where = where}));
   }
   std::unique_ptr<MeetingPlace> shortPlace() const {
-    return must(openKubernetes({.where = "kubernetes:g", .detect = 1s}, kShortLease));
+    return must(kubernetes::open({.where = "g", .detect = 1s}, kShortLease));
   }
   static std::unique_ptr<MeetingPlace> must(Result<std::unique_ptr<MeetingPlace>> opened) {
     if (opened) return std::move(*opened);

@@ -8,9 +8,9 @@
 
 #include "meet/kubernetes/held_lease.h"
 #include "meet/kubernetes/names.h"
+#include "meet/kubernetes/site.h"
 
-namespace viaduct::meet {
-namespace kubernetes {
+namespace viaduct::meet::kubernetes {
 namespace {
 
 // Deadline::never() becomes a year, so that later additions do not overflow.
@@ -80,13 +80,16 @@ Result<std::string> KubernetesPlace::find(const std::string& name, Wait& wait) {
 }
 
 }  // namespace
-}  // namespace kubernetes
 
-Result<std::unique_ptr<MeetingPlace>> openKubernetes(const PlaceOptions& options,
-                                                     std::chrono::seconds least_lease) {
-  VIADUCT_TRY(auto site, kubernetes::Site::of(options, least_lease));
-  return std::unique_ptr<MeetingPlace>(
-      std::make_unique<kubernetes::KubernetesPlace>(std::move(site), options.waiting));
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
+  return open(options, kLeaseTime);
 }
 
-}  // namespace viaduct::meet
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options,
+                                           std::chrono::seconds least_lease) {
+  VIADUCT_TRY(auto site, Site::of(options, least_lease));
+  return std::unique_ptr<MeetingPlace>(
+      std::make_unique<KubernetesPlace>(std::move(site), options.waiting));
+}
+
+}  // namespace viaduct::meet::kubernetes

@@ -7,15 +7,15 @@
 #include <chrono>
 #include <memory>
 
-#include "meet/kubernetes/site.h"
 #include "meet/meeting.h"
 #include "meet/place_options.h"
 
-namespace viaduct::meet {
+namespace viaduct::meet::kubernetes {
 
 // Finds the API server and the credentials. Connects only in publish() and find(). A name's Lease
-// has the longer of `least_lease` and the detection time.
-Result<std::unique_ptr<MeetingPlace>> openKubernetes(
-    const PlaceOptions& options, std::chrono::seconds least_lease = kubernetes::kLeaseTime);
+// has the longer of 15 s, or `least_lease`, and the detection time.
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options);
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options,
+                                           std::chrono::seconds least_lease);
 
-}  // namespace viaduct::meet
+}  // namespace viaduct::meet::kubernetes

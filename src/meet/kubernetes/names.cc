@@ -23,7 +23,7 @@ bool isLabel(std::string_view text) {
 }
 
 Error malformed(std::string_view where, std::string detail) {
-  return {.operation = fmt::format("meeting place \"{}\"", base::printable(where)),
+  return {.operation = fmt::format("meeting place \"kubernetes:{}\"", base::printable(where)),
           .detail = std::move(detail),
           .remedy = "write kubernetes:GROUP, or kubernetes:NAMESPACE/GROUP"};
 }
@@ -33,7 +33,6 @@ Error malformed(std::string_view where, std::string detail) {
 Result<PlaceName> parsePlaceName(std::string_view where) {
   PlaceName out;
   std::string_view rest = where;
-  if (rest.starts_with(kScheme)) rest.remove_prefix(kScheme.size());
   if (const std::size_t slash = rest.find('/'); slash != std::string_view::npos) {
     out.kube_namespace = rest.substr(0, slash);
     rest.remove_prefix(slash + 1);

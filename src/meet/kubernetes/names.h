@@ -10,11 +10,10 @@
 
 namespace viaduct::meet::kubernetes {
 
-inline constexpr std::string_view kScheme = "kubernetes:";
 inline constexpr const char* kGroupLabel = "viaduct/group";
 inline constexpr const char* kNameLabel = "viaduct/name";
 
-// A place, as users write it: "kubernetes:[NAMESPACE/]GROUP".
+// A place, as users write it after "kubernetes:": "[NAMESPACE/]GROUP".
 struct PlaceName {
   std::string kube_namespace = {};  // empty: that of the credentials
   std::string group = {};

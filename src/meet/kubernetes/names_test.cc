@@ -6,19 +6,18 @@ namespace viaduct::meet::kubernetes {
 namespace {
 
 TEST(KubernetesNames, APlaceHasAGroupAndPerhapsANamespace) {
-  const auto plain = parsePlaceName("kubernetes:decode");
+  const auto plain = parsePlaceName("decode");
   ASSERT_TRUE(plain) << plain.error().text();
   EXPECT_EQ(plain->kube_namespace, "");
   EXPECT_EQ(plain->group, "decode");
-  const auto both = parsePlaceName("kubernetes:serving/Decode pool 1");
+  const auto both = parsePlaceName("serving/Decode pool 1");
   ASSERT_TRUE(both) << both.error().text();
   EXPECT_EQ(both->kube_namespace, "serving");
   EXPECT_EQ(both->group, "Decode pool 1");
 }
 
 TEST(KubernetesNames, MalformedPlacesAreRefusedWithTheForm) {
-  for (const char* where : {"kubernetes:", "kubernetes:/g", "kubernetes:ns/", "kubernetes:Ns/g",
-                            "kubernetes:a/b/c", "kubernetes:-a/g", "kubernetes:a\nb"}) {
+  for (const char* where : {"", "/g", "ns/", "Ns/g", "a/b/c", "-a/g", "a\nb"}) {
     const auto place = parsePlaceName(where);
     ASSERT_FALSE(place) << where;
     EXPECT_EQ(place.error().code, Code::kInvalid);
