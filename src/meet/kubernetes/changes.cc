@@ -37,7 +37,7 @@ Changes::~Changes() {
     stop_ = true;
     if (channel_) channel_->wake();
   }
-  changed_.notify_all();
+  work_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -57,7 +57,7 @@ Changes::Waiter::Waiter(Changes& changes, const std::string& name_label)
     }
   }
   if (changes_.channel_ && !changes_.covers(lease_)) changes_.channel_->wake();
-  changes_.changed_.notify_all();
+  changes_.work_.notify_all();
 }
 
 Changes::Waiter::~Waiter() {
@@ -68,7 +68,7 @@ Changes::Waiter::~Waiter() {
 
 Status Changes::Waiter::wait(const std::string& known, bool or_gone, const Wait& wait) {
   std::unique_lock lock(changes_.mutex_);
-  const Name& name = changes_.names_[lease_];
+  Name& name = changes_.names_[lease_];
   const auto timedOut = [&] {
     if (!changes_.trouble_) return wait.timedOut();
     Error out = *changes_.trouble_;
@@ -91,7 +91,7 @@ Status Changes::Waiter::wait(const std::string& known, bool or_gone, const Wait&
     const auto now = Clock::now();
     if (now >= wait.until) return timedOut();
     if (wait.aloud != nullptr && wait.aloud->isDue()) wait.aloud->tell(timedOut());
-    changes_.changed_.wait_until(lock, std::min<Clock::time_point>(now + kLook, wait.until));
+    name.changed.wait_until(lock, std::min<Clock::time_point>(now + kLook, wait.until));
   }
 }
 
@@ -122,7 +122,7 @@ bool Changes::waitForWork() {
   covered_.clear();
   covers_group_ = false;
   std::erase_if(names_, [](const auto& one) { return one.second.waiting == 0; });
-  changed_.wait(lock, [this] { return stop_ || waiting_ > 0; });
+  work_.wait(lock, [this] { return stop_ || waiting_ > 0; });
   return !stop_;
 }
 
@@ -190,7 +190,7 @@ void Changes::listed(const std::vector<Seen>& leases) {
     if (covers(lease)) name.version = "";
   for (const Seen& one : leases)
     if (covers(one.name)) names_[one.name].version = one.version;
-  changed_.notify_all();
+  for (auto& [lease, name] : names_) name.changed.notify_all();
 }
 
 // Reads changes from `version` on, until the Leases have to be listed anew.
@@ -228,23 +228,27 @@ void Changes::follow(const std::string& selector, std::string version) {
 
 void Changes::changed(const WatchEvent& event) {
   const std::lock_guard lock(mutex_);
-  names_[event.lease.name].version = event.deleted ? "" : event.lease.version;
-  changed_.notify_all();
+  Name& name = names_[event.lease.name];
+  name.version = event.deleted ? "" : event.lease.version;
+  name.changed.notify_all();
 }
 
 void Changes::failed(Error why, bool again) {
   const std::lock_guard lock(mutex_);
   if (why.operation.empty()) why.operation = "kubernetes";
-  if (again)
+  if (again) {
     trouble_ = std::move(why);
-  else
-    for (auto& [lease, name] : names_) name.error = why;
-  changed_.notify_all();
+    return;
+  }
+  for (auto& [lease, name] : names_) {
+    name.error = why;
+    name.changed.notify_all();
+  }
 }
 
 void Changes::pause(Duration time) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, time, [this] { return stop_.load(); });
+  work_.wait_for(lock, time, [this] { return stop_.load(); });
 }
 
 }  // namespace viaduct::meet::kubernetes

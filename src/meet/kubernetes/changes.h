@@ -54,6 +54,7 @@ class Changes {
     std::size_t waiting = 0;
     std::optional<std::string> version = {};  // nothing: not known yet; empty: there is no Lease
     std::optional<Error> error = {};          // why no news will come
+    std::condition_variable changed = {};
   };
   using Names = std::map<std::string, Name, std::less<>>;
 
@@ -75,7 +76,7 @@ class Changes {
   Pace pace_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable work_;  // for the thread
   Names names_;
   std::size_t waiting_ = 0;                     // of all names
   Clock::time_point idle_at_ = {};              // when the last of them has ended

@@ -22,7 +22,7 @@ constexpr milliseconds kLongestTry{5000};
 // A try that timed out sooner than this says nothing about the server.
 constexpr milliseconds kTellingTry{1000};
 constexpr seconds kLongestRetryAfter{60};
-constexpr std::size_t kMostIdle = 16;
+constexpr std::size_t kMostIdle = 64;
 // A page of 500 Leases with values at their limit.
 constexpr std::size_t kMostAnswer = std::size_t{192} << 20U;
 

@@ -12,8 +12,8 @@
 
 namespace viaduct::meet::kubernetes {
 
-// Finds the API server and the credentials. Connects only in publish() and find(). A name's Lease
-// has the longer of 15 s, or `least_lease`, and the detection time.
+// Finds the API server and the credentials. Connects only in publish() and find(). A Lease lasts
+// `least_lease` (15 s), or the detection time if that is longer.
 Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options);
 Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options,
                                            std::chrono::seconds least_lease);
