@@ -40,7 +40,7 @@ class Fixed {
 };
 
 std::optional<WallTime> timeOf(year_month_day day, int hour, int minute, int second) {
-  if (!day.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
+  if (!day.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
   return WallTime(sys_days(day)) + hours(hour) + minutes(minute) + seconds(second);
 }
 
