@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 
 namespace viaduct::meet::kubernetes {
@@ -28,42 +25,26 @@ std::string newHolder() {
 
 }  // namespace
 
-// Another holder of the name, as this process has seen it so far. It is dead if it has not renewed
-// its Lease for the Lease's time by our own clock.
-class HeldLease::Rival {
- public:
-  Rival(Site& site, const std::string& name_label) : waiter_(site.changes(), name_label) {}
-
-  // True: it is dead. False: look again. An error: it lives, or `wait` is over.
-  Result<bool> isDead(const Lease& there, const Wait& wait);
-
- private:
-  Changes::Waiter waiter_;
-  std::optional<WallTime> renewed_;
-  Clock::time_point since_ = {};  // when we first saw it
-};
-
-Result<bool> HeldLease::Rival::isDead(const Lease& there, const Wait& wait) {
-  const Error busy{
-      .code = Code::kBusy,
-      .operation = wait.operation,
-      .detail = fmt::format("the name belongs to {}", there.holder.starts_with(ownProcess())
-                                                          ? "this process"
-                                                          : "another process, " + there.holder),
-      .remedy = "use another name, or another group"};
-  if (there.holder.starts_with(ownProcess())) return busy;
-  const auto now = Clock::now();
-  if (since_ == Clock::time_point()) {
-    renewed_ = there.renewed;
-    since_ = now;
+// A rival is dead if it has not renewed its Lease for the Lease's time by our own clock.
+Result<bool> HeldLease::isDead(const Lease& there, const Wait& wait) {
+  const bool own = there.holder.starts_with(ownProcess());
+  const Error busy{.code = Code::kBusy,
+                   .operation = wait.operation,
+                   .detail = fmt::format("the name belongs to {}",
+                                         own ? "this process" : "another process, " + there.holder),
+                   .remedy = "use another name, or another group"};
+  if (own) return busy;
+  if (!rival_) rival_.emplace(site_->changes(), lease_.name_label, there.renewed);
+  if (rival_->renewed != there.renewed) {
+    rival_.reset();
+    return busy;
   }
-  if (renewed_ != there.renewed) return busy;
-  const auto dead_at = since_ + timeOf(there);
-  if (now >= dead_at) return true;
+  const auto dead_at = rival_->since + timeOf(there);
+  if (Clock::now() >= dead_at) return true;
   Wait until_dead = wait;
   until_dead.until = std::min<Clock::time_point>(dead_at, wait.until);
   until_dead.missing = fmt::format("{} has the name, and may be dead", there.holder);
-  const Status changed = waiter_.wait(there.version, true, until_dead);
+  const Status changed = rival_->waiter.wait(there.version, true, until_dead);
   if (!changed && changed.error().code != Code::kTimeout) return changed.error();
   if (!changed && Clock::now() >= wait.until) return busy;
   return false;
@@ -78,31 +59,42 @@ Result<std::unique_ptr<PublishedName>> HeldLease::make(std::shared_ptr<Site> sit
   lease.holder = newHolder();
   std::unique_ptr<HeldLease> out(new HeldLease(std::move(site), std::move(pace), std::move(lease)));
   VIADUCT_CHECK(out->acquire(wait));
-  VIADUCT_CHECK(out->start());
+  const bool clocks_apart =
+      std::chrono::abs(out->site_->client().serverTime() - *out->lease_.renewed) > kClocksApart;
+  const Status kept = out->site_->renewals().add(
+      *out, clocks_apart ? Clock::now() : out->nextRenewal(Clock::now()));
+  out->kept_ = static_cast<bool>(kept);
+  if (!kept) {
+    out->withdraw();
+    return kept.error();
+  }
   return std::unique_ptr<PublishedName>(std::move(out));
 }
 
 Status HeldLease::acquire(const Wait& wait) {
-  std::optional<Rival> rival;
   for (;;) {
     VIADUCT_TRY(const bool created, create(wait));
-    if (created) return Ok{};
+    if (created) break;
     for (;;) {
       VIADUCT_TRY(const Site::Reading there, site_->read(lease_.agent, wait, *pace_));
       if (!there.lease) break;
       // An answer was lost, or somebody has edited the object.
       bool ours = there.lease->holder == lease_.holder;
       if (!ours) {
-        if (!rival) rival.emplace(*site_, lease_.name_label);
-        VIADUCT_TRY(ours, rival->isDead(*there.lease, wait));
+        VIADUCT_TRY(ours, isDead(*there.lease, wait));
       }
       if (!ours) continue;
       adopt(*there.lease);
       VIADUCT_TRY(const bool updated, update(wait));
-      if (updated) return Ok{};
+      if (updated) {
+        rival_.reset();
+        return Ok{};
+      }
       if (wait.stopped()) return wait.cancelled();
     }
   }
+  rival_.reset();
+  return Ok{};
 }
 
 void HeldLease::adopt(const Lease& there) {
@@ -139,43 +131,24 @@ Result<bool> HeldLease::write(const char* verb, const Wait& wait) {
   return true;
 }
 
-Status HeldLease::start() {
-  const base::BlockedSignals blocked;
-  try {
-    thread_ = std::thread([this] { keep(); });
-  } catch (const std::system_error& error) {
-    withdraw();
-    return systemError(Code::kExhausted, "start kubernetes' thread", error.code().value());
-  }
-  return Ok{};
+Clock::time_point HeldLease::nextRenewal(Clock::time_point last) const {
+  const Duration time = site_->leaseTime();
+  return last + time / 4 + jittered(time / 12);
 }
 
-// Renews the Lease each third of its time, for readers that judge its age. A failure is logged
+// Readers judge the age of the Lease, so it is renewed each third of its time. A failure is logged
 // once, and the next try may succeed: the server keeps the Lease, and readers forget it meanwhile.
-void HeldLease::keep() {
-  pthread_setname_np(pthread_self(), "viaduct-lease");
-  const Duration time = site_->leaseTime();
-  const bool clocks_apart =
-      std::chrono::abs(site_->client().serverTime() - *lease_.renewed) > kClocksApart;
-  Duration pause = clocks_apart ? Duration::zero() : time / 4 + jittered(time / 12);
-  bool failing = false;
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      if (stopped_.wait_for(lock, pause, [this] { return stop_.load(); })) return;
-    }
-    const auto begun = Clock::now();
-    const Status renewed = renew({.until = begun + time, .stop = &stop_});
-    if (stop_) return;
-    if (!renewed && !failing)
-      base::log(base::LogLevel::kWarning, "the name \"{}\" is not renewed: {}", lease_.agent,
-                renewed.error().text());
-    if (renewed && failing)
-      base::log(base::LogLevel::kWarning, "the name \"{}\" is renewed again", lease_.agent);
-    failing = !renewed;
-    pause =
-        std::max<Duration>(begun + time / 4 + jittered(time / 12) - Clock::now(), Duration::zero());
-  }
+Clock::time_point HeldLease::renew() {
+  const auto begun = Clock::now();
+  // The other Leases of this process wait for this call.
+  const Status renewed = renew({.until = begun + site_->leaseTime() / 3, .stop = &stop_});
+  if (!stop_ && !renewed && !failing_)
+    base::log(base::LogLevel::kWarning, "the name \"{}\" is not renewed: {}", lease_.agent,
+              renewed.error().text());
+  if (renewed && failing_)
+    base::log(base::LogLevel::kWarning, "the name \"{}\" is renewed again", lease_.agent);
+  failing_ = !renewed;
+  return nextRenewal(begun);
 }
 
 // The Lease may be gone after an outage, or changed by an operator.
@@ -199,15 +172,10 @@ void HeldLease::withdraw() {
   }
 }
 
-// Without a thread there is no Lease of ours.
 HeldLease::~HeldLease() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  stopped_.notify_all();
-  thread_.join();
+  if (!kept_) return;
+  stop_ = true;
+  site_->renewals().remove(*this);
   withdraw();
 }
 

@@ -1,20 +1,19 @@
-// The Lease of a name that this process has published, which a thread renews. Threads: any.
+// The Lease of a name that this process has published and renews. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
+#include "meet/kubernetes/renewals.h"
 #include "meet/kubernetes/site.h"
 #include "meet/meeting.h"
 
 namespace viaduct::meet::kubernetes {
 
-class HeldLease final : public PublishedName {
+class HeldLease final : public PublishedName, private Renewable {
  public:
   // Creates the Lease, or takes over that of a dead agent.
   static Result<std::unique_ptr<PublishedName>> make(std::shared_ptr<Site> site,
@@ -26,28 +25,37 @@ class HeldLease final : public PublishedName {
   HeldLease& operator=(const HeldLease&) = delete;
 
  private:
-  class Rival;
+  // Another holder of the name, as this process has seen it so far.
+  struct Rival {
+    Rival(Changes& changes, const std::string& label, std::optional<WallTime> last)
+        : waiter(changes, label), renewed(last) {}
+    Changes::Waiter waiter;
+    std::optional<WallTime> renewed;
+    Clock::time_point since = Clock::now();
+  };
 
   HeldLease(std::shared_ptr<Site> site, std::shared_ptr<Pace> pace, Lease lease)
       : site_(std::move(site)), pace_(std::move(pace)), lease_(std::move(lease)) {}
+  // True: the rival is dead. False: look again. An error: it lives, or `wait` is over.
+  Result<bool> isDead(const Lease& there, const Wait& wait);
   Status acquire(const Wait& wait);
   // False: there is a Lease of this name already (create), or in another state (update).
   Result<bool> create(const Wait& wait);
   Result<bool> update(const Wait& wait);
   Result<bool> write(const char* verb, const Wait& wait);
   void adopt(const Lease& there);
-  Status start();
-  void keep();
+  Clock::time_point nextRenewal(Clock::time_point last) const;
+  Clock::time_point renew() override;
   Status renew(const Wait& wait);
   void withdraw();
 
   const std::shared_ptr<Site> site_;
   const std::shared_ptr<Pace> pace_;
   Lease lease_;
+  std::optional<Rival> rival_;
+  bool failing_ = false;  // the last renewal failed, and was logged
+  bool kept_ = false;     // renewals() has it
   base::StopFlag stop_ = false;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  std::thread thread_;
 };
 
 }  // namespace viaduct::meet::kubernetes

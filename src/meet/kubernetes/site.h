@@ -12,6 +12,7 @@
 #include "meet/kubernetes/changes.h"
 #include "meet/kubernetes/client.h"
 #include "meet/kubernetes/objects.h"
+#include "meet/kubernetes/renewals.h"
 #include "meet/place_options.h"
 
 namespace viaduct::meet::kubernetes {
@@ -30,6 +31,7 @@ class Site {
 
   Client& client() { return *client_; }
   Changes& changes() { return changes_; }
+  Renewals& renewals() { return renewals_; }
   std::chrono::seconds leaseTime() const { return lease_; }
   // The Lease of a name, without holder and times. This process's pod owns it, if it is known.
   Lease leaseOf(const std::string& name) const;
@@ -48,6 +50,7 @@ class Site {
   const std::chrono::seconds lease_;
   std::string pod_name_, pod_uid_;
   Changes changes_;
+  Renewals renewals_;
 };
 
 // Whether a Lease that is seen for the first time has been renewed in time. `now`: the server's
