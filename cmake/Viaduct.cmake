@@ -207,6 +207,48 @@ std::span<const AbsentBackend> absentBackends() { return kAbsent; }
 ")
 endfunction()
 
+# viaduct_place(<name> [PLAIN] SCHEMES ... SOURCES ... [TESTS ...] [LIBS ...]): declares the meeting place of a
+# folder src/meet/<name>; the folder's CMakeLists.txt needs only this call. An address that begins with one of the
+# schemes and a colon leads to this place. PLAIN: an address without a scheme does, too. The place defines
+# `Result<std::unique_ptr<MeetingPlace>> viaduct::meet::<name>::open(const PlaceOptions&)`.
+function(viaduct_place name)
+  cmake_parse_arguments(arg "PLAIN" "" "SCHEMES;SOURCES;TESTS;LIBS" ${ARGN})
+  viaduct_layer(meet/${name} SOURCES ${arg_SOURCES} TESTS ${arg_TESTS} LIBS ${arg_LIBS})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_PLACES ${name})
+  set_property(GLOBAL PROPERTY VIADUCT_PLACE_SCHEMES_${name} ${arg_SCHEMES})
+  set_property(GLOBAL PROPERTY VIADUCT_PLACE_PLAIN_${name} ${arg_PLAIN})
+endfunction()
+
+# Writes the list of meeting places from the declarations of their folders.
+function(viaduct_write_places out)
+  get_property(names GLOBAL PROPERTY VIADUCT_PLACES)
+  list(LENGTH names count)
+  set(decls "")
+  set(rows "")
+  foreach(n IN LISTS names)
+    get_property(schemes GLOBAL PROPERTY VIADUCT_PLACE_SCHEMES_${n})
+    get_property(plain GLOBAL PROPERTY VIADUCT_PLACE_PLAIN_${n})
+    string(TOLOWER ${plain} plain)
+    list(JOIN schemes "\"), std::string_view(\"" schemes)
+    string(APPEND decls "namespace ${n} {\nResult<std::unique_ptr<MeetingPlace>> open(const PlaceOptions&);\n}\n")
+    string(APPEND decls "constexpr std::array kSchemes_${n}{std::string_view(\"${schemes}\")};\n")
+    string(APPEND rows "    PlaceEntry{\"${n}\", kSchemes_${n}, ${plain}, &${n}::open},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} CONTENT "// Generated from src/meet/*/CMakeLists.txt.
+#include <array>
+
+#include \"meet/place.h\"
+
+namespace viaduct::meet {
+${decls}namespace {
+constexpr std::array<PlaceEntry, ${count}> kPlaces{{
+${rows}}};
+}  // namespace
+std::span<const PlaceEntry> placeCatalogue() { return kPlaces; }
+}  // namespace viaduct::meet
+")
+endfunction()
+
 # The settings of test programs, and of the libraries that they share.
 function(viaduct_test_code target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)

@@ -7,6 +7,7 @@
 
 #include "base/sizes.h"
 #include "base/text.h"
+#include "meet/groups/serve.h"
 #include "meet/place.h"
 #include "viaduct/bench_storage.h"
 #include "viaduct/bench_values.h"
@@ -62,23 +63,25 @@ void checkPlaces(const NixlbenchOptions& o, std::vector<Error>& found) {
       "drop one of the two"));
 }
 
+bool isEtcd(const std::string& where) {
+  const auto chosen = meet::choosePlace(where);
+  return chosen && chosen->entry->name == "etcd";
+}
+
 void meetAsTheyDo(const NixlbenchOptions& o, const Settings& settings, MeetingOptions& into,
                   std::vector<Error>& found) {
   checkPlaces(o, found);
   if (into.where.empty() && base::sameWord(o.runtime_type, "ASIO")) {
-    into.where = fmt::format("{}:{}", o.asio_address, o.asio_port);
-    into.kind = meet::PlaceKind::kEmbedded;
+    into.where = fmt::format("embedded:{}:{}", o.asio_address, o.asio_port);
   } else if (into.where.empty() && !o.etcd_endpoints.empty()) {
-    into.where = o.etcd_endpoints;
-    into.kind = meet::PlaceKind::kEtcd;
+    into.where = "etcd:" + o.etcd_endpoints;
   } else if (into.where.empty() && o.local_workers == 0 &&
              (o.has("runtime_type") || !std::ranges::any_of(o.backends, isStorage))) {
     // A run with storage is one process by default.
     into.where = settings.meet.empty() ? kUsualEtcd : settings.meet;
   }
   for (const char* flag : {"etcd_user", "etcd_password", "etcd_ca", "etcd_cert", "etcd_key"})
-    if (o.has(flag) &&
-        (into.where.empty() || !meet::isEtcd({.where = into.where, .kind = into.kind})))
+    if (o.has(flag) && !isEtcd(into.where))
       found.push_back(badFlag(spelled(flag, '_'), "the workers do not meet at an etcd",
                               "give --etcd_endpoints, too"));
 }
@@ -135,17 +138,18 @@ void setObjects(const NixlbenchOptions& o, const Settings& settings, StorageOpti
 // Adds the meeting place in nixlbench's words. Its ASIO runtime is an address and a port too.
 void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
   const auto& place = plan.run.place;
-  if (!place || isEtcd(*place)) {
-    flags.push_back({"runtime_type", "ETCD"});
-    const char* const none = plan.run.spec.layout.stored() ? "disabled (storage backend)"
-                                                           : "disabled (all workers run here)";
-    flags.push_back({"etcd_endpoints", place ? place->where : none});
+  if (const auto address = place ? meet::embeddedAddress(*place) : std::nullopt) {
+    const auto colon = address->rfind(':');
+    flags.push_back({"runtime_type", "ASIO"});
+    flags.push_back({"asio_address", address->substr(0, colon)});
+    flags.push_back({"asio_port", address->substr(colon + 1)});
     return;
   }
-  const auto colon = place->where.rfind(':');
-  flags.push_back({"runtime_type", "ASIO"});
-  flags.push_back({"asio_address", place->where.substr(0, colon)});
-  flags.push_back({"asio_port", place->where.substr(colon + 1)});
+  const char* const none = plan.run.spec.layout.stored() ? "disabled (storage backend)"
+                                                         : "disabled (all workers run here)";
+  const auto chosen = place ? meet::choosePlace(place->where) : Error{};
+  flags.push_back({"runtime_type", "ETCD"});
+  flags.push_back({"etcd_endpoints", chosen ? chosen->where : none});
 }
 
 // Returns the memory of one process, without that of checks. 0 stands for memory that does not

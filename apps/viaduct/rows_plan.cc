@@ -13,7 +13,7 @@
 #include "measure/workload/machine.h"
 #include "measure/workload/storage.h"
 #include "meet/groups/group.h"
-#include "meet/place.h"
+#include "meet/groups/serve.h"
 #include "viaduct/against_settings.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_values.h"
@@ -202,7 +202,6 @@ Result<std::optional<meet::PlaceOptions>> placeOf(const MeetingOptions& o,
                    "give --meet to meet workers of other machines");
   if (o.where.empty()) return std::optional<meet::PlaceOptions>();
   meet::PlaceOptions place = meet::placeOptionsOf(o.where, settings);
-  place.kind = o.kind;
   place.serve = true;
   place.insecure = settings.insecure;
   // Reports wrong options of the place before any measurement. Nothing is sent to it yet.
@@ -213,9 +212,10 @@ Result<std::optional<meet::PlaceOptions>> placeOf(const MeetingOptions& o,
 // Chooses the addresses on which agents listen, unless the user chose some: all addresses if
 // members may run on other machines.
 void listenForOthers(const meet::PlaceOptions& place, Settings& settings) {
-  const bool here = !meet::isEtcd(place) &&
-                    (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
-                     place.where.starts_with("[::1]"));
+  const auto address = meet::embeddedAddress(place);
+  const bool here =
+      address && (address->starts_with("127.") || address->starts_with("localhost:") ||
+                  address->starts_with("[::1]"));
   if (settings.listen != Settings{}.listen) return;
   settings.listen =
       here ? measure::listenHere(settings.rails) : std::vector<std::string>{"0.0.0.0:0"};

@@ -32,8 +32,7 @@ enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
 
 // How the workers of a run find each other.
 struct MeetingOptions {
-  std::string where = {};  // HOST:PORT, or URLs of an etcd; empty: all workers run here
-  meet::PlaceKind kind = meet::PlaceKind::kByAddress;
+  std::string where = {};  // see meet::choosePlace(); empty: all workers run here
   std::string secret = {};
   std::optional<std::uint32_t> rank = {};
   std::string group = "default";

@@ -4,7 +4,6 @@
 #include <viaduct/settings.h>
 
 #include <chrono>
-#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -12,17 +11,10 @@
 
 namespace viaduct::meet {
 
-enum class PlaceKind : std::uint8_t {
-  kByAddress,  // "http://..." and "https://..." are etcd, anything else is embedded
-  kEmbedded,
-  kEtcd,
-};
-
 struct PlaceOptions {
-  // Embedded: "host:port". Etcd: "http://host:port", several joined by commas; "http://" may be
-  // left out when `kind` says etcd.
+  // The scheme chooses the place, see choosePlace(). Embedded: "host:port". Etcd:
+  // "http://host:port", several joined by commas, or "etcd:host:port".
   std::string where = {};
-  PlaceKind kind = PlaceKind::kByAddress;
   // The group's secret. Members and the server prove that they know it. At an etcd they also prove
   // that they can read the group's key there.
   std::string token = {};

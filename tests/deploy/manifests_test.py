@@ -16,7 +16,8 @@ import schemas
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 K8S = os.path.join(ROOT, "deploy", "k8s")
 SECRETS = {"viaduct": {"token": "swordfish"}}  # made by hand, as in docs/kubernetes.md
-FIELDS = {"metadata.name": "pod-0", "spec.nodeName": "node0", "status.podIP": "10.88.1.1"}
+FIELDS = {"metadata.name": "pod-0", "spec.nodeName": "node0", "status.podIP": "10.88.1.1", "metadata.uid": "77-88",
+          "metadata.namespace": "viaduct"}
 RDMA = ("eks-efa", "eks-dra", "eks-p5", "openshift-sriov", "bare-metal-rdma", "gpu-rdma")
 
 
@@ -39,6 +40,7 @@ def documented(work, name, heading):
 def folders(work):
     return sorted(glob.glob(os.path.join(K8S, "overlays", "*"))) + [
         os.path.join(K8S, "cluster-openshift"),
+        os.path.join(K8S, "meeting"),
         documented(work, "host-network", "The network of the node"),
         documented(work, "metrics", "Watch a run"),
         documented(work, "registry", "Quick start: Python"),
@@ -191,8 +193,8 @@ def check_names(_, work):
 def faults_of_rights(name, workload):
     pod = pods.pod_of(workload)
     rdma = name in RDMA and workload["kind"] == "Job"
-    if pod["automountServiceAccountToken"]:
-        yield "it gets a token of the API server"
+    if pod["automountServiceAccountToken"] != (name == "meeting"):
+        yield "it gets a token of the API server, or has none to meet there"
     if not rdma and not pod["securityContext"]["runAsNonRoot"]:
         yield "it runs as root"
     if pod.get("hostIPC") and name != "gpu-same-node":

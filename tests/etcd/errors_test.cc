@@ -9,7 +9,7 @@
 
 #include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
-#include "meet/etcd/etcd.h"
+#include "meet/place.h"
 #include "support/etcd_server.h"
 #include "support/free_port.h"
 #include "support/own_names.h"
@@ -54,7 +54,7 @@ TEST(EtcdErrors, AHandlerOfASignalMayEndAWait) {
   const SilentServer silent;
   std::promise<pthread_t> begun;
   auto waiting = std::async(std::launch::async, [&] {
-    const auto place = openEtcd({.where = silent.url()});
+    const auto place = openMeetingPlace({.where = silent.url()});
     begun.set_value(::pthread_self());
     return (*place)->find("nobody", kLong, stop);
   });
@@ -97,7 +97,7 @@ TEST(EtcdErrors, PlainHttpWhereTlsIsExpected) {
 }
 
 TEST(EtcdErrors, MalformedInputIsRefusedAtOnce) {
-  const auto place = openEtcd({.where = "http://et!cd:2379"});
+  const auto place = openMeetingPlace({.where = "http://et!cd:2379"});
   ASSERT_FALSE(place);
   EXPECT_EQ(place.error().code, Code::kInvalid);
   expectMentions(place.error(), {"'!' at position 10"});
@@ -109,7 +109,7 @@ TEST(EtcdErrors, AFullQuotaIsReportedWithItsRemedy) {
   EtcdServer::Settings tiny;
   tiny.arguments = {"--quota-backend-bytes=200000"};
   EtcdServer etcd(tiny);
-  const auto place = openEtcd({.where = etcd.url()});
+  const auto place = openMeetingPlace({.where = etcd.url()});
   ASSERT_TRUE(place);
   const std::string much(50'000, 'x');
   Result<std::unique_ptr<PublishedName>> entry = std::unique_ptr<PublishedName>();
@@ -127,13 +127,13 @@ TEST(EtcdErrors, AFullQuotaIsReportedWithItsRemedy) {
 }
 
 TEST(EtcdErrors, FilesThatCannotBeReadAreNamedAtOnce) {
-  const auto place = openEtcd({.where = "https://etcd", .ca_file = "/nowhere/ca.pem"});
+  const auto place = openMeetingPlace({.where = "https://etcd", .ca_file = "/nowhere/ca.pem"});
   ASSERT_FALSE(place);
   expectMentions(place.error(), {"/nowhere/ca.pem", "No such file"});
-  const auto half = openEtcd({.where = "https://etcd", .certificate_file = "/dev/null"});
+  const auto half = openMeetingPlace({.where = "https://etcd", .certificate_file = "/dev/null"});
   ASSERT_FALSE(half);
   expectMentions(half.error(), {"without its key"});
-  const auto plain = openEtcd({.where = "http://etcd", .ca_file = "/dev/null"});
+  const auto plain = openMeetingPlace({.where = "http://etcd", .ca_file = "/dev/null"});
   ASSERT_FALSE(plain);
   expectMentions(plain.error(), {"https://"});
 }
@@ -189,7 +189,7 @@ TEST(EtcdErrors, ANameThatResolvesLaterIsFoundThen) {
     OwnNames names;
     if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
     const PlaceOptions options{.where = etcd.url("etcd.default")};
-    const auto place = openEtcd(options);
+    const auto place = openMeetingPlace(options);
     const auto groups = openGroups(options);
     ASSERT_TRUE(place && groups);
     const auto early = (*place)->find("x", 2s, kGoOn);

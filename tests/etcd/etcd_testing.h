@@ -16,9 +16,9 @@ namespace viaduct::testing {
 inline const meet::StopFlag kGoOn{false};
 constexpr auto kLong = std::chrono::seconds(20);
 
-// Opens the etcd for groups.
+// Opens the etcd for groups. Its address may have no scheme.
 inline Result<std::unique_ptr<meet::GroupPlace>> openGroups(meet::PlaceOptions options) {
-  options.kind = meet::PlaceKind::kEtcd;
+  options.where.insert(0, "etcd:");
   return meet::openGroupPlace(options);
 }
 

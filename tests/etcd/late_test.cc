@@ -7,7 +7,7 @@
 
 #include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
-#include "meet/etcd/etcd.h"
+#include "meet/place.h"
 #include "support/etcd_server.h"
 
 namespace viaduct::testing {
@@ -115,7 +115,8 @@ TEST_P(EtcdLate, ANamePublishedAfterItsDeadlineIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   way.keep(GetParam());
-  const auto place = openEtcd({.where = way.url()}), other = openEtcd({.where = etcd.url()});
+  const auto place = openMeetingPlace({.where = way.url()}),
+             other = openMeetingPlace({.where = etcd.url()});
   ASSERT_TRUE(place && other);
   const auto entry = (*place)->publish("decode-0", "late", kToWhatIsKept);
   ASSERT_FALSE(entry);
@@ -133,7 +134,7 @@ TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   way.keep(Forwarder::Keep::kRequest, "/v3/lease/revoke");
-  const auto place = openEtcd({.where = way.url()});
+  const auto place = openMeetingPlace({.where = way.url()});
   ASSERT_TRUE(place);
   auto entry = (*place)->publish("decode-0", "card", kLong);
   ASSERT_TRUE(entry) << entry.error().text();
@@ -145,7 +146,7 @@ TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
 TEST(EtcdEntries, AnEntryIsMadeAgainWhenItsLeaseIsLost) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
-  const auto place = openEtcd({.where = etcd.url()});
+  const auto place = openMeetingPlace({.where = etcd.url()});
   ASSERT_TRUE(place);
   const auto entry = (*place)->publish("decode-0", "card", kLong);
   ASSERT_TRUE(entry) << entry.error().text();

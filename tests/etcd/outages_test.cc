@@ -8,7 +8,7 @@
 
 #include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
-#include "meet/etcd/etcd.h"
+#include "meet/place.h"
 #include "support/etcd_server.h"
 
 namespace viaduct::testing {
@@ -121,7 +121,7 @@ TEST(EtcdOutages, HistoryThatIsCompactedAllTheTime) {
     }
   });
   for (int round = 0; round < 5; ++round) {
-    const auto place = openEtcd({.where = etcd.url()});
+    const auto place = openMeetingPlace({.where = etcd.url()});
     auto seeking =
         std::async(std::launch::async, [&] { return (*place)->find("n", kLong, kGoOn); });
     auto members = pair(etcd.url(), etcd.url());

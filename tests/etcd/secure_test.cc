@@ -4,7 +4,7 @@
 #include <future>
 
 #include "etcd/etcd_testing.h"
-#include "meet/etcd/etcd.h"
+#include "meet/place.h"
 #include "support/etcd_access.h"
 
 namespace viaduct::testing {
@@ -55,7 +55,7 @@ TEST(EtcdAuth, LogsInAgainWhenTheTokenIsForgotten) {
   EtcdServer etcd;
   switchAuthOn(etcd);
   const PlaceOptions options{.where = etcd.url(), .user = "viaduct", .password = "S3cret"};
-  const auto place = openEtcd(options);
+  const auto place = openMeetingPlace(options);
   const auto groups = openGroups(options);
   ASSERT_TRUE(place && groups);
   auto group = (*groups)->join({.group = "g", .size = 1, .name = "a"}, kLong, kGoOn);

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/base64.h"
 #include "fuzz/samples.h"
-#include "meet/etcd/base64.h"
 #include "meet/etcd/endpoints.h"
 #include "meet/etcd/gateway.h"
 #include "meet/etcd/identity.h"
@@ -41,8 +41,8 @@ void value(const std::string& bytes) {
 void text(const std::string& bytes) {
   (void)parseEndpoints(bytes);
   (void)isProvablyDead(bytes);
-  const auto decoded = fromBase64(bytes);
-  if (decoded && toBase64(*decoded).size() != bytes.size()) std::abort();
+  const auto decoded = viaduct::base::fromBase64(bytes);
+  if (decoded && viaduct::base::toBase64(*decoded).size() != bytes.size()) std::abort();
 }
 
 viaduct::fuzz::Sample sample(char kind, const std::string& bytes) {

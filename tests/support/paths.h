@@ -17,6 +17,8 @@ extern const char* const kEtcdMember;
 extern const char* const kFakeCuda;
 extern const char* const kCudaUnderTest;
 extern const char* const kFakeS3;
+extern const char* const kFakeKube;
+extern const char* const kKubeMember;
 extern const char* const kServersPython;
 extern const char* const kLieCopies;
 extern const char* const kLieReads;

@@ -219,7 +219,7 @@ RunOutcome runOnThreads(const RunRequest& request, const Progress& progress, con
 
 Result<RunOutcome> run(RunRequest request, const Progress& progress, const StopFlag& stop) {
   VIADUCT_TRY(base::Fd listening, meet::EmbeddedServer::listen("127.0.0.1:0"));
-  meet::PlaceOptions place{.kind = meet::PlaceKind::kEmbedded, .detect = request.settings.detect};
+  meet::PlaceOptions place{.detect = request.settings.detect};
   VIADUCT_TRY(place.where, addressOf(listening));
   VIADUCT_TRY(place.token, freshToken());
   request.place = place;

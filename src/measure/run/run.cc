@@ -14,7 +14,6 @@
 #include "measure/workload/machine.h"
 #include "meet/groups/group.h"
 #include "meet/groups/serve.h"
-#include "meet/place.h"
 
 namespace viaduct::measure {
 namespace {
@@ -28,8 +27,7 @@ constexpr auto kBelieved = "believed";
 // A member that may become rank 0 runs the meeting place if its address belongs to this host.
 Result<std::unique_ptr<meet::EmbeddedServer>> serve(const RunRequest& request) {
   const bool may_lead = request.rank_is_wish || request.rank.value_or(0) == 0;
-  if (!request.place->serve || meet::isEtcd(*request.place) || !may_lead)
-    return std::unique_ptr<meet::EmbeddedServer>();
+  if (!request.place->serve || !may_lead) return std::unique_ptr<meet::EmbeddedServer>();
   return meet::serveIfHere(*request.place);
 }
 

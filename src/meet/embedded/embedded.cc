@@ -1,5 +1,3 @@
-#include "meet/embedded/embedded.h"
-
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -7,28 +5,26 @@
 #include "meet/embedded/directory_client.h"
 #include "meet/embedded/site.h"
 
-namespace viaduct::meet {
+namespace viaduct::meet::embedded {
 namespace {
-
-namespace wire = embedded;
 
 class EmbeddedName final : public PublishedName {
  public:
-  EmbeddedName(std::shared_ptr<wire::DirectoryClient> names, std::uint32_t request)
+  EmbeddedName(std::shared_ptr<DirectoryClient> names, std::uint32_t request)
       : names_(std::move(names)), request_(request) {}
   ~EmbeddedName() override { names_->withdraw(request_); }
   EmbeddedName(const EmbeddedName&) = delete;
   EmbeddedName& operator=(const EmbeddedName&) = delete;
 
  private:
-  std::shared_ptr<wire::DirectoryClient> names_;
+  std::shared_ptr<DirectoryClient> names_;
   std::uint32_t request_;
 };
 
 class EmbeddedPlace final : public MeetingPlace {
  public:
-  explicit EmbeddedPlace(wire::SitePtr site)
-      : names_(std::make_shared<wire::DirectoryClient>(std::move(site))) {}
+  explicit EmbeddedPlace(SitePtr site)
+      : names_(std::make_shared<DirectoryClient>(std::move(site))) {}
 
   Result<std::unique_ptr<PublishedName>> publish(const std::string& name, const std::string& value,
                                                  Deadline until) override {
@@ -40,14 +36,15 @@ class EmbeddedPlace final : public MeetingPlace {
   }
 
  private:
-  std::shared_ptr<wire::DirectoryClient> names_;
+  std::shared_ptr<DirectoryClient> names_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options) {
-  VIADUCT_TRY(auto site, wire::siteOf(options));
+// Connects only in publish() and find().
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
+  VIADUCT_TRY(auto site, siteOf(options));
   return std::unique_ptr<MeetingPlace>(std::make_unique<EmbeddedPlace>(std::move(site)));
 }
 
-}  // namespace viaduct::meet
+}  // namespace viaduct::meet::embedded

@@ -110,14 +110,6 @@ Error errorOf(const Refusal& refusal, const std::string& url, bool auth) {
 
 }  // namespace
 
-Error Wait::cancelled() const {
-  return {.code = Code::kCancelled, .operation = operation, .detail = "asked to stop"};
-}
-
-Error Wait::timedOut() const {
-  return {.code = Code::kTimeout, .operation = operation, .detail = missing};
-}
-
 // One call, which tries the endpoints in turn.
 class Client::Call {
  public:

@@ -14,26 +14,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/stop.h"
-#include "base/waiting.h"
 #include "meet/etcd/endpoints.h"
-#include "meet/etcd/exchange.h"
 #include "meet/etcd/gateway.h"
+#include "meet/http/exchange.h"
+#include "meet/wait.h"
 
 namespace viaduct::meet::etcd {
-
-// The limits of a wait for etcd, and its texts for errors.
-struct Wait {
-  Clock::time_point until = {};
-  const base::StopFlag* stop = nullptr;
-  std::string operation = {};      // precedes "etcd" in errors
-  std::string missing = {};        // names the missing value, for a timeout while etcd answers
-  base::Waiting* aloud = nullptr;  // reports a long wait to the user
-
-  bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
-  Error cancelled() const;
-  Error timedOut() const;
-};
 
 class Client {
  public:

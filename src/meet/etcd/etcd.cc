@@ -13,8 +13,7 @@
 #include "meet/etcd/identity.h"
 #include "meet/etcd/records.h"
 
-namespace viaduct::meet {
-namespace etcd {
+namespace viaduct::meet::etcd {
 namespace {
 
 // etcd removes the keys of a lease up to this long after the lease has expired.
@@ -146,11 +145,9 @@ Result<EtcdSite> siteOf(const PlaceOptions& options) {
   return site;
 }
 
-}  // namespace etcd
-
-Result<std::unique_ptr<MeetingPlace>> openEtcd(const PlaceOptions& options) {
-  VIADUCT_TRY(auto site, etcd::siteOf(options));
-  return std::unique_ptr<MeetingPlace>(std::make_unique<etcd::EtcdPlace>(std::move(site)));
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
+  VIADUCT_TRY(auto site, siteOf(options));
+  return std::unique_ptr<MeetingPlace>(std::make_unique<EtcdPlace>(std::move(site)));
 }
 
-}  // namespace viaduct::meet
+}  // namespace viaduct::meet::etcd

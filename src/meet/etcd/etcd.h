@@ -12,9 +12,7 @@
 #include "meet/meeting.h"
 #include "meet/place_options.h"
 
-namespace viaduct::meet {
-
-namespace etcd {
+namespace viaduct::meet::etcd {
 
 // A meeting place at an etcd cluster, with what its users share.
 struct EtcdSite {
@@ -26,13 +24,10 @@ struct EtcdSite {
 };
 // Reads the options. Connects to no endpoint yet.
 Result<EtcdSite> siteOf(const PlaceOptions& options);
+// Opens the place. Connects only in publish() and find().
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options);
 
 // Deadline::never() becomes a year, so that later additions do not overflow.
 Clock::time_point clamped(Deadline until);
 
-}  // namespace etcd
-
-// Reads the options. Connects only in publish() and find().
-Result<std::unique_ptr<MeetingPlace>> openEtcd(const PlaceOptions& options);
-
-}  // namespace viaduct::meet
+}  // namespace viaduct::meet::etcd

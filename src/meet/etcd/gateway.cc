@@ -5,8 +5,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/printable.h"
-#include "meet/etcd/base64.h"
 
 namespace viaduct::meet::etcd {
 namespace {
@@ -62,7 +62,7 @@ bool read(const json& value, bool& into) {
 bool readBytes(const json& value, std::string& into) {
   if (value.is_null()) return true;
   if (!value.is_string()) return false;
-  auto bytes = fromBase64(value.get_ref<const std::string&>());
+  auto bytes = base::fromBase64(value.get_ref<const std::string&>());
   if (!bytes) return false;
   into = *std::move(bytes);
   return true;
@@ -128,7 +128,7 @@ Result<T> parse(std::string_view what, std::string_view body, Read&& reader) {
 
 std::string excerpt(std::string_view body) { return "\"" + base::printable(body, kShown) + "\""; }
 
-std::string rangeJson(std::string_view key) { return dump({{"key", toBase64(key)}}); }
+std::string rangeJson(std::string_view key) { return dump({{"key", base::toBase64(key)}}); }
 
 Result<KeyReply> parseRange(std::string_view body) {
   return parse<KeyReply>("what a key holds", body, [](const json& value, KeyReply& out) {
@@ -137,10 +137,10 @@ Result<KeyReply> parseRange(std::string_view body) {
 }
 
 std::string createJson(std::string_view key, std::string_view value, LeaseId lease) {
-  const std::string name = toBase64(key);
+  const std::string name = base::toBase64(key);
   const json absent{
       {"key", name}, {"result", "EQUAL"}, {"target", "CREATE"}, {"create_revision", "0"}};
-  const json put{{"key", name}, {"value", toBase64(value)}, {"lease", number(lease)}};
+  const json put{{"key", name}, {"value", base::toBase64(value)}, {"lease", number(lease)}};
   return dump({{"compare", json::array({absent})},
                {"success", json::array({{{"request_put", put}}})},
                {"failure", json::array({{{"request_range", {{"key", name}}}}})}});
@@ -193,7 +193,8 @@ Result<std::string> parseToken(std::string_view body) {
 }
 
 std::string watchJson(std::string_view key, Revision from) {
-  return dump({{"create_request", {{"key", toBase64(key)}, {"start_revision", number(from)}}}});
+  return dump(
+      {{"create_request", {{"key", base::toBase64(key)}, {"start_revision", number(from)}}}});
 }
 
 Result<WatchMessage> parseWatch(std::string_view line) {

@@ -2,24 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "meet/etcd/base64.h"
-
 namespace viaduct::meet::etcd {
 namespace {
-
-TEST(EtcdBase64, RoundTripsEveryLength) {
-  std::string bytes;
-  for (int i = 0; i < 300; ++i) {
-    EXPECT_EQ(fromBase64(toBase64(bytes)), bytes);
-    bytes += static_cast<char>(i * 7);
-  }
-  EXPECT_EQ(toBase64("fo"), "Zm8=");
-}
-
-TEST(EtcdBase64, RefusesMalformedText) {
-  for (const char* text : {"A", "AA", "AAA", "A===", "====", "AA=A", "AA?A", "AAAA\n"})
-    EXPECT_FALSE(fromBase64(text)) << text;
-}
 
 TEST(EtcdGateway, ATransactionAsJson) {
   EXPECT_EQ(

@@ -39,11 +39,14 @@ class EtcdGroups final : public GroupPlace {
 }  // namespace groups
 
 Result<std::unique_ptr<GroupPlace>> openGroupPlace(const PlaceOptions& options) {
-  if (isEtcd(options)) {
-    VIADUCT_TRY(auto site, etcd::siteOf(options));
+  VIADUCT_TRY(ChosenPlace chosen, choosePlace(options.where));
+  PlaceOptions own = options;
+  own.where = std::move(chosen.where);
+  if (chosen.entry->name != "embedded") {
+    VIADUCT_TRY(auto site, etcd::siteOf(own));
     return std::unique_ptr<GroupPlace>(std::make_unique<groups::EtcdGroups>(std::move(site)));
   }
-  VIADUCT_TRY(auto site, embedded::siteOf(options));
+  VIADUCT_TRY(auto site, embedded::siteOf(own));
   return std::unique_ptr<GroupPlace>(std::make_unique<groups::EmbeddedGroups>(std::move(site)));
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/net/address.h"
+#include "meet/place.h"
 
 namespace viaduct::meet {
 namespace {
@@ -19,13 +20,14 @@ bool isOwn(base::SocketAddress address) {
   return socket && ::bind(socket->get(), address.get(), address.size) == 0;
 }
 
-// Returns the addresses to listen on for `where`, or none if the name belongs to another host. A
+// Returns the addresses to listen on for `address`, or none if the name belongs to another host. A
 // literal address or localhost is used unchanged. This host's own name, or one that does not
 // resolve yet, means all interfaces. The reason is that other hosts may resolve it differently
 // (Debian maps a host's own name to 127.0.1.1).
-Result<std::vector<std::string>> whereToListen(const PlaceOptions& options) {
-  VIADUCT_TRY(const auto where, base::parseHostPort(options.where));
-  if (base::isLiteral(where) || where.host == "localhost") return std::vector{options.where};
+Result<std::vector<std::string>> whereToListen(const std::string& address,
+                                               const PlaceOptions& options) {
+  VIADUCT_TRY(const auto where, base::parseHostPort(address));
+  if (base::isLiteral(where) || where.host == "localhost") return std::vector{address};
   const auto known = base::resolve(where);
   if (known && std::none_of(known->begin(), known->end(), &isOwn))
     return std::vector<std::string>{};
@@ -48,8 +50,16 @@ std::vector<std::string> everyInterface(std::uint16_t port) {
   return out;
 }
 
+std::optional<std::string> embeddedAddress(const PlaceOptions& options) {
+  auto chosen = choosePlace(options.where);
+  if (!chosen || chosen->entry->name != "embedded") return std::nullopt;
+  return std::move(chosen->where);
+}
+
 Result<std::unique_ptr<EmbeddedServer>> serveIfHere(const PlaceOptions& options) {
-  VIADUCT_TRY(auto listen, whereToListen(options));
+  const auto address = embeddedAddress(options);
+  if (!address) return std::unique_ptr<EmbeddedServer>();
+  VIADUCT_TRY(auto listen, whereToListen(*address, options));
   if (listen.empty()) return std::unique_ptr<EmbeddedServer>();
   auto server = EmbeddedServer::start({.listen = std::move(listen),
                                        .token = options.token,

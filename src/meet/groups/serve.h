@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,12 @@
 
 namespace viaduct::meet {
 
-// Starts the server of that meeting place if its address is this host's. Null: the address is
-// another host's, or another process listens there already, which is the server then.
+// The address of an embedded place. Nothing: the options name a place of another kind.
+std::optional<std::string> embeddedAddress(const PlaceOptions& options);
+
+// Starts the server of an embedded place if its address is this host's. Null: the address is
+// another host's, or another process listens there already, which is the server then, or the place
+// is of another kind.
 Result<std::unique_ptr<EmbeddedServer>> serveIfHere(const PlaceOptions& options);
 
 // The listen addresses for all interfaces of this host, over IPv4 and IPv6.

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace viaduct::meet::etcd {
+namespace viaduct::base {
 
 std::string toBase64(std::string_view bytes);
 // Returns nothing unless `text` is complete, padded base64.
 std::optional<std::string> fromBase64(std::string_view text);
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::base

@@ -4,6 +4,8 @@
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,11 +16,13 @@
 
 #include "base/net/curl_library.h"
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 
-// The trusted authorities and our certificate. Empty: the system's authorities, and no certificate.
+// The trusted authorities and our certificate, as files or as their text in PEM. Empty: the
+// system's authorities, and no certificate.
 struct Tls {
   std::string ca_file = {}, certificate_file = {}, key_file = {};
+  std::string ca_pem = {}, certificate_pem = {}, key_pem = {};
 };
 
 enum class ConnectStep : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
@@ -35,14 +39,18 @@ struct CurlFailure {
 struct CurlAnswer {
   long status = 0;
   std::string body = {};
+  std::string date = {};                                 // the server's clock, as its header has it
+  std::optional<std::chrono::seconds> retry_after = {};  // when the server wants to be asked again
   std::optional<CurlFailure> failure = {};
   bool left = false;  // the caller has ended the wait
 };
 
 struct CurlRequest {
+  const char* method = "POST";
   std::string url = {};
-  std::string body = {};
-  std::string token = {};        // empty: no Authorization header
+  std::string body = {};                     // empty: none
+  std::string token = {};                    // empty: no Authorization header
+  std::size_t most = std::size_t{4} << 20U;  // bytes of the answer; of a stream: of one line
   Clock::time_point until = {};  // the deadline of the answer; of a stream: of its first line
   // If set, the answer is a stream. Gets each line of JSON, and returns whether it wants more.
   std::function<bool(std::string_view)> line = {};
@@ -58,6 +66,8 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   CurlAnswer run(const CurlRequest& request, const Tls& tls);
+  // Makes run() call `goes_on` at once. Threads: any.
+  void wake() { curl_.curl_multi_wakeup(multi_.get()); }
 
  private:
   explicit Channel(const base::CurlLibrary& curl);
@@ -68,4 +78,4 @@ class Channel {
   std::unique_ptr<CURLM, decltype(base::CurlLibrary::curl_multi_cleanup)> multi_;
 };
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet

@@ -1,9 +1,9 @@
-#include "meet/etcd/base64.h"
+#include "base/base64.h"
 
 #include <array>
 #include <cstdint>
 
-namespace viaduct::meet::etcd {
+namespace viaduct::base {
 namespace {
 
 constexpr std::string_view kDigits =
@@ -55,4 +55,4 @@ std::optional<std::string> fromBase64(std::string_view text) {
   return out;
 }
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::base

@@ -1,4 +1,4 @@
-#include "meet/etcd/exchange.h"
+#include "meet/http/exchange.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -11,13 +11,10 @@
 #include <utility>
 
 #include "base/blocked_signals.h"
+#include "base/text.h"
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 namespace {
-
-// The limit of an answer. It exceeds every expected answer (one value in base64), and needs little
-// memory.
-constexpr std::size_t kMaxAnswer = std::size_t{4} * 1024 * 1024;
 
 bool isTls(CURLcode code) {
   constexpr std::array kCodes{
@@ -71,8 +68,10 @@ class Exchange {
  private:
   static curl_socket_t onSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
   static int onReady(void* self, char* to, char* from, int to_port, int from_port);
+  static std::size_t onHeader(char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
   void configure(const Tls& tls);
+  void configure(CURLoption file, const std::string& name, CURLoption blob, const std::string& pem);
   CurlFailure failureOf(CURLcode code) const;
   ConnectStep stepReached() const;
 
@@ -81,7 +80,8 @@ class Exchange {
   std::unique_ptr<CURL, decltype(base::CurlLibrary::curl_easy_cleanup)> easy_;
   std::unique_ptr<curl_slist, decltype(base::CurlLibrary::curl_slist_free_all)> headers_;
   char error_[CURL_ERROR_SIZE] = {};
-  std::string received_;      // of a stream: the incomplete last line
+  std::string received_;  // of a stream: the incomplete last line
+  std::string date_;
   std::vector<int> sockets_;  // opened for this exchange
   bool ready_ = false;        // connected, after TLS, and about to send the request
   bool fed_ = false, too_long_ = false;
@@ -106,9 +106,14 @@ void Exchange::configure(const Tls& tls) {
   headers_.reset(headers);
   set(CURLOPT_HTTPHEADER, headers);
   set(CURLOPT_URL, request_.url.c_str());
-  set(CURLOPT_POSTFIELDS, request_.body.data());
-  set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  set(CURLOPT_CUSTOMREQUEST, request_.method);
+  if (!request_.body.empty()) {
+    set(CURLOPT_POSTFIELDS, request_.body.data());
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  }
   set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+  set(CURLOPT_HEADERFUNCTION, &Exchange::onHeader);
+  set(CURLOPT_HEADERDATA, this);
   set(CURLOPT_WRITEFUNCTION, &Exchange::onBytes);
   set(CURLOPT_WRITEDATA, this);
   set(CURLOPT_OPENSOCKETFUNCTION, &Exchange::onSocket);
@@ -117,7 +122,7 @@ void Exchange::configure(const Tls& tls) {
   set(CURLOPT_PREREQDATA, this);
   set(CURLOPT_ERRORBUFFER, error_);
   set(CURLOPT_NOSIGNAL, 1L);
-  // A proxy for outside traffic must not be used for the cluster's etcd.
+  // A proxy for outside traffic must not be used for the cluster's own server.
   set(CURLOPT_NOPROXY, "*");
   // Each connection resolves the name again, so that a moved server is found.
   set(CURLOPT_DNS_CACHE_TIMEOUT, 0L);
@@ -130,15 +135,30 @@ void Exchange::configure(const Tls& tls) {
   set(CURLOPT_TCP_KEEPINTVL, 5L);
   // The channel has its own timeout; curl's would report the same with another text.
   set(CURLOPT_CONNECTTIMEOUT_MS, 24L * 3600 * 1000);
-  if (!tls.ca_file.empty()) set(CURLOPT_CAINFO, tls.ca_file.c_str());
-  if (!tls.certificate_file.empty()) set(CURLOPT_SSLCERT, tls.certificate_file.c_str());
-  if (!tls.key_file.empty()) set(CURLOPT_SSLKEY, tls.key_file.c_str());
+  configure(CURLOPT_CAINFO, tls.ca_file, CURLOPT_CAINFO_BLOB, tls.ca_pem);
+  configure(CURLOPT_SSLCERT, tls.certificate_file, CURLOPT_SSLCERT_BLOB, tls.certificate_pem);
+  configure(CURLOPT_SSLKEY, tls.key_file, CURLOPT_SSLKEY_BLOB, tls.key_pem);
+}
+
+void Exchange::configure(CURLoption file, const std::string& name, CURLoption blob,
+                         const std::string& pem) {
+  if (!name.empty()) curl_.curl_easy_setopt(easy_.get(), file, name.c_str());
+  curl_blob text{.data = const_cast<char*>(pem.data()), .len = pem.size(), .flags = CURL_BLOB_COPY};
+  if (!pem.empty()) curl_.curl_easy_setopt(easy_.get(), blob, &text);
+}
+
+std::size_t Exchange::onHeader(char* data, std::size_t size, std::size_t count, void* self) {
+  constexpr std::string_view kDate = "date:";
+  const std::string_view line(data, size * count);
+  if (base::sameWord(line.substr(0, kDate.size()), kDate))
+    static_cast<Exchange*>(self)->date_ = base::trimmed(line.substr(kDate.size()));
+  return line.size();
 }
 
 std::size_t Exchange::onBytes(char* data, std::size_t size, std::size_t count, void* self) {
   auto* const me = static_cast<Exchange*>(self);
   const std::size_t bytes = size * count;
-  if (me->received_.size() + bytes > kMaxAnswer) {
+  if (me->received_.size() + bytes > me->request_.most) {
     me->too_long_ = true;
     return 0;
   }
@@ -147,16 +167,17 @@ std::size_t Exchange::onBytes(char* data, std::size_t size, std::size_t count, v
 }
 
 bool Exchange::deliverLines() {
+  if (!request_.line) return true;
+  const std::string_view all = received_;
+  std::size_t begin = 0;
   bool more = true;
-  while (request_.line && more) {
-    const std::size_t end = received_.find('\n');
-    if (end == std::string::npos) break;
-    const std::string line = received_.substr(0, end);
-    received_.erase(0, end + 1);
-    if (line.empty()) continue;
+  for (std::size_t end = 0; more && (end = all.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    if (end == begin) continue;
     fed_ = true;
-    more = request_.line(line);
+    more = request_.line(all.substr(begin, end - begin));
   }
+  received_.erase(0, begin);
   return more;
 }
 
@@ -191,7 +212,7 @@ CurlFailure Exchange::failureOf(CURLcode code) const {
   // With TLS 1.3 a server rejects our certificate only after the handshake.
   const bool alert = out.text.find("alert") != std::string::npos;
   if (too_long_)
-    out.text = fmt::format("the answer is longer than {} MiB", kMaxAnswer >> 20U);
+    out.text = fmt::format("the answer is longer than {} MiB", request_.most >> 20U);
   else if (code == CURLE_COULDNT_RESOLVE_HOST)
     out.step = ConnectStep::kResolve;
   else if (code == CURLE_COULDNT_CONNECT)
@@ -210,6 +231,10 @@ CurlAnswer Exchange::finish(CURLcode code) {
   CurlAnswer out;
   curl_.curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &out.status);
   if (code != CURLE_OK) out.failure = failureOf(code);
+  curl_off_t wait = 0;
+  curl_.curl_easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &wait);
+  if (wait > 0) out.retry_after = std::chrono::seconds(wait);
+  out.date = std::move(date_);
   out.body = std::move(received_);
   return out;
 }
@@ -303,4 +328,4 @@ CurlAnswer Channel::run(const CurlRequest& request, const Tls& tls) {
   }
 }
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet
