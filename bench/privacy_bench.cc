@@ -9,6 +9,8 @@
 
 #include "bare_records.h"
 #include "base/net/aead.h"
+#include "base/net/crypto.h"
+#include "base/net/record_keys.h"
 #include "harness/agents.h"
 #include "harness/program.h"
 
@@ -23,6 +25,7 @@ struct Shape {
 };
 constexpr std::array kShapes{Shape{"1 x 8 B", 8, 1}, Shape{"64 x 4 KiB", 4 << 10, 64},
                              Shape{"64 x 64 KiB", 64 << 10, 64}, Shape{"1 x 64 MiB", 64 << 20, 1}};
+constexpr auto kSeal = base::AeadUse::kSeal;
 constexpr std::uint64_t kMemoryBytes = 256ULL << 20;
 
 struct Level {
@@ -92,6 +95,37 @@ void measureLibraries(int rounds, Duration turn) {
   }
 }
 
+// The check of a frame: an HMAC as at a meeting place, and encryption as in a session. `timed` adds
+// the estimate of the time that sealing takes.
+void measureFrames(int rounds, Duration turn) {
+  Table table({words("frame of", 8), spread("HMAC ns", 0), spread("encrypted ns", 0),
+               spread("timed ns", 0), spread("libcrypto ns", 0)});
+  const base::Hmac hmac(base::Key{1});
+  base::SealingTime time;
+  const auto keysWith = [](std::unique_ptr<base::Aead> aead, base::SealingTime* timing) {
+    return must(base::RecordKeys::open(std::move(aead), base::Key{1}, base::kBlocksPerKey, timing));
+  };
+  const auto make = [] { return must(base::makeAead(base::AeadKind::kAesGcm, kSeal)); };
+  const std::array keys{
+      keysWith(make(), nullptr), keysWith(make(), &time),
+      keysWith(must(base::makeCryptoAead(base::AeadKind::kAesGcm, kSeal)), nullptr)};
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{1024}}) {
+    std::vector<std::byte> head(24), text(bytes), tag(16);
+    std::array<Samples, 4> times;
+    base::Sha256Digest digest{};
+    bool good = true;
+    for (int round = 0; round < rounds; ++round) {
+      times[0].add(1e9 * secondsPerCall(turn, [&] { digest = hmac.of({head, text}); }));
+      for (std::size_t i = 0; i < keys.size(); ++i)
+        times[i + 1].add(1e9 * secondsPerCall(turn, [&] {
+                           good &= keys[i]->seal(head, text, text.data(), tag.data());
+                         }));
+    }
+    if (!good || digest == base::Sha256Digest{}) die("a frame could not be sealed");
+    table.row(std::to_string(bytes) + " B", times[0], times[1], times[2], times[3]);
+  }
+}
+
 void measureTransfers(int rounds, Duration turn) {
   std::vector<std::unique_ptr<Ends>> ends;
   for (const Level& level : kLevels) ends.push_back(std::make_unique<Ends>(level));
@@ -130,5 +164,6 @@ int main(int argc, char** argv) {
   const int rounds = given.number(0, 15);
   const Duration turn = std::chrono::milliseconds(given.number(1, 20));
   measureLibraries(std::min(rounds, 5), turn);
+  measureFrames(rounds, turn);
   measureTransfers(rounds, turn);
 }

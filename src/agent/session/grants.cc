@@ -104,8 +104,9 @@ bool set(Grant& grant, Caveat kind, ByteSpan bytes) {
              (grant.access == CardAccess::kRead || grant.access == CardAccess::kWrite);
     case Caveat::kUntil: {
       const auto since = in.get<std::uint64_t>();
+      if (!in.finished() || since > kLastMoment) return false;  // a later one would overflow
       grant.until = WallTime(milliseconds(since));
-      return in.finished() && since <= kLastMoment;
+      return true;
     }
     case Caveat::kName:
       grant.name = text();

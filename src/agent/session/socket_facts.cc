@@ -28,7 +28,7 @@ std::uint64_t networkOf(int socket) {
 // Only one process of a network namespace can bind an abstract name. So two processes that connect
 // through it have no relay between them. The proof covers the name and the namespace. A relay from
 // another namespace, another name or TCP therefore fails, and frames over a Unix socket need no
-// authentication code.
+// encryption.
 Result<SocketFacts> socketFactsOf(int socket, bool dialer) {
   VIADUCT_TRY(const base::SocketAddress local, base::localAddress(socket));
   VIADUCT_TRY(const base::SocketAddress remote, base::remoteAddress(socket));
