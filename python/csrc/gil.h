@@ -74,6 +74,27 @@ class Unlocked {
   PyThreadState* thread_;
 };
 
+// Takes the GIL in a thread of the library.
+class Locked {
+ public:
+  Locked() : state_(take()) {}
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  ~Locked() { PyGILState_Release(state_); }
+
+ private:
+  static PyGILState_STATE take() {
+    if (Exit::hasBegun()) [[unlikely]]
+      Exit::stay();
+    try {
+      return PyGILState_Ensure();
+    } catch (const abi::__forced_unwind&) {
+      Exit::stayForGood();
+    }
+  }
+  const PyGILState_STATE state_;
+};
+
 // Runs `call` without the GIL and returns its result.
 template <class Call>
 auto unlocked(const Call& call) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,6 +16,7 @@
 #include "gil.h"
 #include "memory_of.h"
 #include "nixl/agent.h"
+#include "nixl/exchange.h"
 #include "nixl/status.h"
 #include "nixl_bindings.h"
 #include "planned_transfer.h"
@@ -49,6 +51,50 @@ std::shared_ptr<NixlAgent> openAgent(std::string name, const AgentConfig& config
   std::erase_if(openAgents(), [](const auto& one) { return one.expired(); });
   openAgents().push_back(opened);
   return opened;
+}
+
+// Calls the agent with the GIL, from a thread of its exchange, if the agent is still there.
+template <class Call>
+auto calling(const std::weak_ptr<NixlAgent>& weak, const Call& call) {
+  return [weak, call](auto... arguments) {
+    using Returned = decltype(call(std::declval<NixlAgent&>(), std::move(arguments)...));
+    const python::Locked gil;
+    const auto agent = weak.lock();
+    return agent == nullptr ? Returned() : call(*agent, std::move(arguments)...);
+  };
+}
+
+// The exchange of an agent, which may find others at the meeting place, too.
+struct AgentExchange {
+  explicit AgentExchange(const std::shared_ptr<NixlAgent>& of)
+      : agent(of),
+        exchange(
+            {.take = calling(agent,
+                             [](NixlAgent& one, std::string blob) -> std::string {
+                               return one.addRemote(std::move(blob));
+                             }),
+             .give = calling(agent, [](NixlAgent& one) -> std::string { return *one.metadata(); }),
+             .forget = calling(
+                 agent, [](NixlAgent& one, const std::string& name) { one.removeRemote(name); })}) {
+  }
+
+  const std::weak_ptr<NixlAgent> agent;
+  Exchange exchange;
+};
+
+// Raises OSError if the port is taken.
+std::uint16_t listenOn(AgentExchange& self, std::uint16_t port) {
+  const auto listening = self.exchange.listen(port);
+  if (listening) return *listening;
+  errno = listening.error().os_errno;
+  PyErr_SetFromErrno(PyExc_OSError);
+  throw py::error_already_set();
+}
+
+void findLater(AgentExchange& self, const std::string& name, const std::string& label) {
+  self.exchange.later(
+      fmt::format("find agent {}", name),
+      calling(self.agent, [name, label](NixlAgent& one) { one.findRemote(name, label); }));
 }
 
 py::dict dictOf(const Parameters& parameters) {
@@ -218,13 +264,6 @@ void bindMetadata(AgentClass& agent) {
           },
           "remote_agent"_a, "descs"_a = TransferList())
       .def(
-          "findRemote",
-          [](NixlAgent& self, const py::object& name, const std::string& label) {
-            self.findRemote(nameOf(name), label);
-          },
-          "remote_agent"_a, "label"_a = "",
-          "Finds another agent at the meeting place, the directory server of agent names.")
-      .def(
           "offerPart",
           [](NixlAgent& self, const std::string& label, const py::bytes& blob) {
             self.offerPart(label, blob);
@@ -290,6 +329,36 @@ void bindTransfers(AgentClass& agent) {
       .def("releaseXferReq", succeeding(&NixlAgent::releaseRequest), "reqh"_a);
 }
 
+void bindExchange(py::module_& module) {
+  py::class_<AgentExchange>(module, "Exchange",
+                            "Sends, fetches and serves an agent's metadata in the background.")
+      .def(py::init<const std::shared_ptr<NixlAgent>&>(), "agent"_a)
+      .def("listen", &listenOn, "port"_a)
+      .def(
+          "send",
+          [](AgentExchange& self, const std::string& host, std::uint16_t port,
+             const py::bytes& blob) { self.exchange.send(host, port, blob); },
+          "host"_a, "port"_a, "blob"_a)
+      .def(
+          "fetch",
+          [](AgentExchange& self, const std::string& host, std::uint16_t port) {
+            self.exchange.fetch(host, port);
+          },
+          "host"_a, "port"_a)
+      .def(
+          "invalidate",
+          [](AgentExchange& self, const std::string& host, std::uint16_t port,
+             const std::string& name) { self.exchange.invalidate(host, port, name); },
+          "host"_a, "port"_a, "name"_a)
+      .def(
+          "find",
+          [](AgentExchange& self, const py::object& name, const std::string& label) {
+            findLater(self, nameOf(name), label);
+          },
+          "remote_agent"_a, "label"_a = "",
+          "Finds another agent at the meeting place, the directory server of agent names.");
+}
+
 void bindNotes(AgentClass& agent) {
   agent
       .def(
@@ -339,6 +408,7 @@ void bindAgent(py::module_& module) {
       .def_property_readonly("capturesTelemetry", &NixlAgent::capturesTelemetry);
   bindBackends(agent);
   bindMetadata(agent);
+  bindExchange(module);
   bindTransfers(agent);
   bindNotes(agent);
 }

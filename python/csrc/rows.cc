@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -94,6 +95,13 @@ bool isNegative(T value) {
       column, value));
 }
 
+[[noreturn]] void refuseFourth(std::size_t row) {
+  throw py::value_error(fmt::format(
+      "row {}: the fourth column of an array is not 0; it is in the place of metadata, which an "
+      "array cannot hold",
+      row));
+}
+
 // Releases the GIL around `call` if the array is long.
 template <class Call>
 void readUnlocked(std::size_t elements, const Call& call) {
@@ -112,7 +120,7 @@ void readRows(const Array& array, Rows& into) {
   else
     into.extents.reserve(rows);
   for (std::size_t row = 0; row < rows; ++row, at += next_row) {
-    T cells[5] = {};
+    T cells[5] = {};  // (address, bytes, device, stride or 0, count)
     bool negative = false;
     const auto take = [&](std::size_t column) {
       cells[column] = load<T>(at + static_cast<py::ssize_t>(column) * next_column);
@@ -120,11 +128,14 @@ void readRows(const Array& array, Rows& into) {
     };
     take(0), take(1);
     if (columns >= 3) take(2);
-    if (columns == 5) take(3), take(4);
+    if (columns >= 4) take(3);
+    if (columns == 5) take(4);
     if (negative) [[unlikely]]
       for (std::size_t column = 0; column < columns; ++column)
         if (isNegative(cells[column]))
           refuseNegative(row, column, static_cast<std::int64_t>(cells[column]));
+    if (columns == 4 && cells[3] != 0) [[unlikely]]
+      refuseFourth(row);
     const auto cell = [&](std::size_t column) { return static_cast<std::uint64_t>(cells[column]); };
     into.addDevice(cell(2));
     if (columns == 5)
@@ -136,16 +147,16 @@ void readRows(const Array& array, Rows& into) {
 
 Rows rowsOfArray(py::handle source, Pairs pairs) {
   const Array array(source);
-  const bool of_rows = array.dimensions() == 2 && (array.extent(1) == 3 || array.extent(1) == 5 ||
-                                                   (array.extent(1) == 2 && pairs == Pairs::kToo));
+  const std::size_t other = pairs == Pairs::kToo ? 2 : 4;
+  const bool of_rows = array.dimensions() == 2 &&
+                       (array.extent(1) == 3 || array.extent(1) == 5 || array.extent(1) == other);
   if (!of_rows) {
     std::string shape;
     for (int i = 0; i < array.dimensions(); ++i)
       shape += fmt::format("{}{}", i == 0 ? "" : ", ", array.extent(i));
     throw py::value_error(
-        fmt::format("the array has the shape ({}); use N rows of (address, bytes, device) or of "
-                    "(address, bytes, "
-                    "device, stride, count)",
+        fmt::format("the array has the shape ({}); use N rows of (address, bytes, device), of "
+                    "(address, bytes, device, 0) or of (address, bytes, device, stride, count)",
                     shape));
   }
   Rows rows;
@@ -164,6 +175,26 @@ py::object fastSequence(py::handle source, const char* wanted) {
     throw py::type_error(fmt::format("got {}; use {}", typeName(source), wanted));
   }
   return py::reinterpret_steal<py::object>(items);
+}
+
+// Adds a tuple of three Python integers, of which none runs Python code. False: it is another row.
+bool addTriple(PyObject* tuple, Rows& into) {
+  if (PyTuple_CheckExact(tuple) == 0 || PyTuple_GET_SIZE(tuple) != 3 || !into.runs.empty())
+    return false;
+  std::array<std::uint64_t, 3> cells;
+  for (py::ssize_t column = 0; column < 3; ++column) {
+    PyObject* const item = PyTuple_GET_ITEM(tuple, column);
+    if (PyLong_CheckExact(item) == 0) return false;
+    std::uint64_t& cell = cells[static_cast<std::size_t>(column)];
+    cell = PyLong_AsUnsignedLongLong(item);
+    if (cell == std::numeric_limits<std::uint64_t>::max() && PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  into.addDevice(cells[2]);
+  into.extents.push_back({cells[0], cells[1]});
+  return true;
 }
 
 void addTuple(py::handle tuple, std::size_t number, Pairs pairs, Rows& into) {
@@ -272,12 +303,14 @@ bool isArray(py::handle source) {
 Rows parseRows(py::handle source, Pairs pairs) {
   if (isArray(source)) return rowsOfArray(source, pairs);
   const py::object items =
-      fastSequence(source, "an N×3 or N×5 array of integers, or a list of tuples");
+      fastSequence(source, "an N×3, N×4 or N×5 array of integers, or a list of tuples");
   Rows rows;
   const auto count = PySequence_Fast_GET_SIZE(items.ptr());
+  rows.extents.reserve(static_cast<std::size_t>(count));
   for (py::ssize_t i = 0; i < count; ++i) {
     // An item's __index__ may shrink the list, so check the size before each access.
     if (i >= PySequence_Fast_GET_SIZE(items.ptr())) break;
+    if (addTriple(PySequence_Fast_GET_ITEM(items.ptr(), i), rows)) continue;
     const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(items.ptr(), i));
     addTuple(item, static_cast<std::size_t>(i), pairs, rows);
   }

@@ -22,9 +22,10 @@ std::uint64_t parseUnsigned(py::handle value, const char* what);
 
 // True for an object that parseRows() reads through the buffer protocol, and for a CPU tensor.
 bool isArray(py::handle source);
-// parseRows() reads an N×3 or N×5 array of any integers, also a strided array, or a sequence of
-// tuples. Raises TypeError for another type, and ValueError for a wrong number or shape. kToo also
-// accepts rows (address, bytes), which lie on device 0.
+// parseRows() reads an N×3, N×4 or N×5 array of any integers, also a strided array, or a sequence
+// of tuples. The fourth column of an N×4 array is 0, in the place of metadata. Raises TypeError for
+// another type, and ValueError for a wrong number or shape. kToo accepts rows (address,
+// bytes), which lie on device 0, and no N×4 array.
 enum class Pairs : bool { kRefused, kToo };
 Rows parseRows(py::handle source, Pairs pairs = Pairs::kRefused);
 

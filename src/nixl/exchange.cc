@@ -188,8 +188,9 @@ void serve(const ExchangedAgent& agent, base::Fd socket) {
   Nonce nonce;
   check(base::fillSecret(nonce));
   Wire wire(std::move(socket), kAnswerWithin);
-  wire.send(base::bytesOf(kGreeting));
-  wire.send(std::as_bytes(std::span(nonce)));
+  base::Writer greeting;
+  greeting.raw(base::bytesOf(kGreeting)).raw(std::as_bytes(std::span(nonce)));
+  wire.send(greeting.bytes());
   MetadataFrame asked = wire.receiveFrame(nonce);
   MetadataFrame answer;
   try {
@@ -201,7 +202,7 @@ void serve(const ExchangedAgent& agent, base::Fd socket) {
 }
 
 // Listens on all addresses of this host.
-base::Fd listenOn(std::uint16_t port) {
+Result<base::Fd> listenOn(std::uint16_t port) {
   const int off = 0, on = 1;
   for (const int family : {AF_INET6, AF_INET}) {
     base::Fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -213,9 +214,9 @@ base::Fd listenOn(std::uint16_t port) {
     if (::bind(fd.get(), address.get(), address.size) == 0 && ::listen(fd.get(), SOMAXCONN) == 0)
       return fd;
     if (family == AF_INET || errno == EADDRINUSE)
-      fail(systemError(Code::kDevice, fmt::format("listen on port {}", port), errno));
+      return systemError(Code::kDevice, fmt::format("listen on port {}", port), errno);
   }
-  fail(systemError(Code::kDevice, "socket", errno));
+  return systemError(Code::kDevice, "socket", errno);
 }
 
 }  // namespace
@@ -284,13 +285,14 @@ Exchange::~Exchange() {
   if (shared_->listening) ::shutdown(shared_->listening.get(), SHUT_RDWR);  // ends accept()
 }
 
-std::uint16_t Exchange::listen(std::uint16_t port) {
-  shared_->listening = listenOn(port);
+Result<std::uint16_t> Exchange::listen(std::uint16_t port) {
+  VIADUCT_TRY(shared_->listening, listenOn(port));
+  VIADUCT_TRY(const base::SocketAddress bound, base::localAddress(shared_->listening.get()));
   if (secret().empty())
     base::log(base::LogLevel::kWarning,
               "any host that reaches port {} gets this agent's metadata, and with it access to the "
               "agent's memory; set VIADUCT_SECRET on all sides",
-              valueOf(base::localAddress(shared_->listening.get())).port());
+              bound.port());
   std::thread([shared = shared_] {
     while (!shared->closed) {
       base::Fd socket(::accept4(shared->listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -303,7 +305,7 @@ std::uint16_t Exchange::listen(std::uint16_t port) {
       }
     }
   }).detach();
-  return valueOf(base::localAddress(shared_->listening.get())).port();
+  return bound.port();
 }
 
 JobQueue& Exchange::jobsFor(const std::string& host, std::uint16_t port) {

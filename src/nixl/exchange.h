@@ -6,6 +6,8 @@
 // secret, any caller can compute the HMAC. Threads: any.
 #pragma once
 
+#include <viaduct/result.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -35,7 +37,7 @@ class Exchange {
   ~Exchange();  // ends the listener
 
   // Answers callers in the background. Returns the port; 0 asks for a free one.
-  std::uint16_t listen(std::uint16_t port);
+  Result<std::uint16_t> listen(std::uint16_t port);
   // Sends metadata to the listener at that address.
   void send(const std::string& host, std::uint16_t port, std::string blob);
   // Gets the metadata of the agent behind the listener, and adds it to this agent.

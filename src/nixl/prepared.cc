@@ -6,13 +6,16 @@
 #include <cstddef>
 #include <span>
 #include <utility>
+#include <vector>
+
+#include "base/lists.h"
+#include "base/sort_numbers.h"
+#include "core/disjoint_blocks.h"
 
 namespace viaduct::nixl {
 namespace {
 
-// Limits the pieces into which overlapping descriptors are cut. A larger number of pieces is a
-// mistake or an attack.
-constexpr std::size_t kMostPieces = std::size_t{1} << 26U;
+constexpr std::uint64_t kEndOfMemory = std::uint64_t{1} << 63U;
 
 Error refuse(Code code, std::string detail, std::string remedy) {
   return {.code = code,
@@ -67,38 +70,10 @@ Status checkRuns(const Blocks& blocks, Coverage& coverage, const std::string& wh
   return Ok{};
 }
 
-// Cuts overlapping extents into pieces that do not overlap. The selection lists the pieces of each
-// extent, in the order of the extents.
-Result<Selection> cut(std::span<const Extent> extents) {
-  std::vector<std::uint64_t> edges;
-  edges.reserve(2 * extents.size());
-  for (const Extent& extent : extents) {
-    edges.push_back(extent.address);
-    edges.push_back(extent.address + extent.bytes);
-  }
-  std::sort(edges.begin(), edges.end());
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  // Two neighbouring edges bound a piece. Only a piece inside an extent gets a number.
-  constexpr std::uint32_t kUnused = ~std::uint32_t{0};
-  std::vector<std::uint32_t> number(edges.size(), kUnused);
-  std::vector<Extent> pieces;
-  Indices indices;
-  for (const Extent& extent : extents) {
-    auto at = static_cast<std::size_t>(
-        std::lower_bound(edges.begin(), edges.end(), extent.address) - edges.begin());
-    for (; edges[at] < extent.address + extent.bytes; ++at) {
-      if (indices.size() == kMostPieces)
-        return refuse(Code::kInvalid, "the descriptors overlap in too many pieces",
-                      "divide the transfer into smaller transfers");
-      if (number[at] == kUnused) {
-        number[at] = static_cast<std::uint32_t>(pieces.size());
-        pieces.push_back({edges[at], edges[at + 1] - edges[at]});
-      }
-      indices.push_back(number[at]);
-    }
-  }
-  VIADUCT_TRY(Blocks blocks, Blocks::list(pieces));
-  return Selection{std::move(blocks), std::move(indices)};
+std::vector<Extent> extentsOf(const Blocks& blocks, const std::optional<Indices>& indices) {
+  std::vector<Extent> out(indices ? indices->size() : blocks.count());
+  for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = blocks[indices ? (*indices)[i] : i];
+  return out;
 }
 
 Status checkRange(const char* side, const Prepared& list, const std::optional<Indices>& indices) {
@@ -120,36 +95,59 @@ Result<Prepared> Prepared::make(const Rows& rows, const core::PinMap& registered
   if (!rows.runs.empty()) {
     VIADUCT_TRY(prepared.blocks_, Blocks::of(rows.runs));
     VIADUCT_CHECK(checkRuns(prepared.blocks_, coverage, whose));
+    prepared.overlaps_.value = Overlaps::kNone;
     return prepared;
   }
   for (std::size_t row = 0; row < rows.extents.size(); ++row)
     if (!coverage.has(rows.extents[row])) [[unlikely]]
       return outside(row, rows.extents[row], whose);
-  // Blocks::list() refuses checked descriptors only if some of them overlap.
-  if (auto blocks = Blocks::list(rows.extents))
-    prepared.blocks_ = *std::move(blocks);
-  else
-    prepared.overlapping_ = rows.extents;
-  return prepared;
+  return of(rows.extents);
 }
 
-Prepared Prepared::unchecked(std::vector<Extent> extents) {
+Result<Prepared> Prepared::of(std::span<const Extent> extents) {
+  if (extents.empty()) return Prepared();
   Prepared prepared;
-  prepared.overlapping_ = std::move(extents);
+  const std::uint64_t bytes = extents[0].bytes;
+  std::vector<std::uint64_t> addresses(extents.size());
+  bool alike = true, ascending = true, valid = true;
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const Extent& one = extents[i];
+    alike = alike && one.bytes == bytes;
+    ascending = ascending && end <= one.address;
+    end = one.address + one.bytes;
+    valid = valid && one.bytes != 0 && one.address < kEndOfMemory && end <= kEndOfMemory;
+    addresses[i] = one.address;
+  }
+  if (!valid) [[unlikely]]
+    return refuse(Code::kInvalid, "a descriptor is empty, or ends beyond 2^63",
+                  "check addresses and lengths");
+  if (ascending) prepared.overlaps_.value = Overlaps::kNone;
+  prepared.blocks_ = alike ? core::DisjointBlocks::at(std::move(addresses), bytes)
+                           : core::DisjointBlocks::of(base::mapped(extents, [](const Extent& one) {
+                               return Run{one.address, one.bytes, one.bytes, 1};
+                             }));
   return prepared;
 }
 
-Result<Selection> Prepared::select(std::optional<Indices> indices) const {
-  if (overlapping_.empty()) return Selection{blocks_, indices ? *std::move(indices) : Indices()};
-  std::vector<Extent> taken;
-  if (indices) {
-    taken.reserve(indices->size());
-    for (const std::uint32_t index : *indices) taken.push_back(overlapping_[index]);
-  } else {
-    taken = overlapping_;
+bool Prepared::isApart() const {
+  if (overlaps_.value == Overlaps::kUnknown) {
+    const auto given = blocks_.addresses();
+    std::vector<std::uint64_t> sorted(given.begin(), given.end());
+    base::sortNumbers(sorted);
+    const auto meet = [&](auto a, auto b) { return b - a < blocks_.blockBytes(); };
+    const bool apart = sorted.empty()
+                           ? Blocks::list(extentsOf(blocks_, {})).has_value()  // of several sizes
+                           : std::adjacent_find(sorted.begin(), sorted.end(), meet) == sorted.end();
+    overlaps_.value = apart ? Overlaps::kNone : Overlaps::kSome;
   }
-  if (auto blocks = Blocks::list(taken)) return Selection{*std::move(blocks), {}};
-  return cut(taken);
+  return overlaps_.value == Overlaps::kNone;
+}
+
+Result<Selection> Prepared::select(std::optional<Indices> indices, bool written) const {
+  if (!written || isApart()) return Selection{blocks_, indices ? *std::move(indices) : Indices()};
+  VIADUCT_TRY(Blocks blocks, Blocks::list(extentsOf(blocks_, indices)));
+  return Selection{std::move(blocks), {}};
 }
 
 Status checkPairs(const Prepared& local, const std::optional<Indices>& local_indices,
@@ -165,8 +163,8 @@ Status checkPairs(const Prepared& local, const std::optional<Indices>& local_ind
     return refuse(Code::kInvalid, "no descriptors", "pass at least one descriptor on each side");
   if (local.uniformBytes() != 0 && local.uniformBytes() == remote.uniformBytes()) return Ok{};
   for (std::uint64_t i = 0; i < here; ++i) {
-    const std::uint64_t mine = local.bytesOf(local_indices ? (*local_indices)[i] : i);
-    const std::uint64_t theirs = remote.bytesOf(remote_indices ? (*remote_indices)[i] : i);
+    const std::uint64_t mine = local[local_indices ? (*local_indices)[i] : i].bytes;
+    const std::uint64_t theirs = remote[remote_indices ? (*remote_indices)[i] : i].bytes;
     if (mine != theirs)
       return refuse(Code::kInvalid,
                     fmt::format("pair {}: the local descriptor has {} bytes, the remote one {}", i,

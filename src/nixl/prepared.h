@@ -5,8 +5,10 @@
 #include <viaduct/blocks.h>
 #include <viaduct/result.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,34 +17,40 @@
 
 namespace viaduct::nixl {
 
+// Descriptors may overlap, and only those that a transfer writes must not. So overlaps are searched
+// for when a list is first written, and never in a list that is only read.
 class Prepared {
  public:
   // Refuses an empty descriptor, and a descriptor that does not lie inside one registration.
   // `whose` names the agent in errors.
   static Result<Prepared> make(const Rows& rows, const core::PinMap& registered,
                                const std::string& whose);
+  // For descriptors whose place the caller has checked.
+  static Result<Prepared> of(std::span<const Extent> extents);
 
-  // For descriptors that the caller has checked. They may overlap.
-  static Prepared unchecked(std::vector<Extent> extents);
-
-  std::uint64_t count() const {
-    return overlapping_.empty() ? blocks_.count() : overlapping_.size();
-  }
-  std::uint64_t bytesOf(std::uint64_t index) const {
-    return overlapping_.empty() ? blocks_[index].bytes : overlapping_[index].bytes;
-  }
+  std::uint64_t count() const { return blocks_.count(); }
   // Returns the size of each descriptor in bytes, or 0 if the sizes differ.
-  std::uint64_t uniformBytes() const { return overlapping_.empty() ? blocks_.blockBytes() : 0; }
-  Extent operator[](std::uint64_t index) const {
-    return overlapping_.empty() ? blocks_[index] : overlapping_[index];
-  }
-  // Selects the descriptors at `indices`, or all descriptors. Cuts overlapping descriptors into
-  // pieces that do not overlap, because Blocks refuses overlaps.
-  Result<Selection> select(std::optional<Indices> indices) const;
+  std::uint64_t uniformBytes() const { return blocks_.blockBytes(); }
+  Extent operator[](std::uint64_t index) const { return blocks_[index]; }
+  // Selects the descriptors at `indices`, or all descriptors. Refuses to write overlapping ones.
+  Result<Selection> select(std::optional<Indices> indices, bool written) const;
 
  private:
-  Blocks blocks_;                    // holds the descriptors if none of them overlap
-  std::vector<Extent> overlapping_;  // holds the descriptors if some of them may overlap
+  enum class Overlaps : std::uint8_t { kUnknown, kNone, kSome };
+  // Threads may search at the same time, and find the same.
+  struct Found {
+    Found() = default;
+    Found(const Found& other) : value(other.value.load()) {}
+    Found& operator=(const Found& other) {
+      value = other.value.load();
+      return *this;
+    }
+    std::atomic<Overlaps> value = Overlaps::kUnknown;
+  };
+  bool isApart() const;
+
+  Blocks blocks_;
+  mutable Found overlaps_;
 };
 
 // Refuses indices out of range, and pairs of unequal length. Without indices, the whole list

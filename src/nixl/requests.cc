@@ -116,7 +116,7 @@ std::shared_ptr<PreparedList> NixlAgent::prepareStorage(const std::string& agent
       out->stored.push_back(std::move(stored));
     }
   }
-  out->descriptors = Prepared::unchecked(std::move(parts));
+  out->descriptors = valueOf(Prepared::of(parts));
   return out;
 }
 
@@ -203,17 +203,18 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
          "the remote side is a list of this agent's memory; prepare it with the remote agent's "
          "name, "
          "or with this agent's name for a copy within the agent");
+  const bool write = direction == Direction::kWrite;
   const std::uint64_t count = local_indices ? local_indices->size() : local.descriptors.count();
   auto sides =
       valueOf(unlockedIf(count >= kMany, lock_, [&]() -> Result<std::pair<Selection, Selection>> {
         VIADUCT_CHECK(
             checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
-        VIADUCT_TRY(Selection here, local.descriptors.select(std::move(local_indices)));
-        VIADUCT_TRY(Selection there, remote.descriptors.select(std::move(remote_indices)));
+        VIADUCT_TRY(Selection here, local.descriptors.select(std::move(local_indices), !write));
+        VIADUCT_TRY(Selection there, remote.descriptors.select(std::move(remote_indices), write));
         return std::pair(std::move(here), std::move(there));
       }));
-  const OpKind kind = direction == Direction::kRead ? OpKind::kRead : OpKind::kWrite;
-  Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second, options.priority);
+  Transfer transfer = plan(write ? OpKind::kWrite : OpKind::kRead, *remote.remote, sides.first,
+                           sides.second, options.priority);
   std::shared_ptr<Request> made(new Request{
       .transfer = FencedTransfer(std::move(transfer), "transfer", "the handle was released"),
       .remote = remote.remote,
@@ -244,7 +245,7 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(Direction direction,
       parts.push_back(remote.descriptors[at]);
       stored.push_back(remote.stored[at]);
     }
-    VIADUCT_TRY(const Selection host, local.descriptors.select(std::move(local_indices)));
+    VIADUCT_TRY(const Selection host, local.descriptors.select(std::move(local_indices), !write));
     VIADUCT_CHECK(remote.storage->pinMemory(memory));
     VIADUCT_TRY(reached, reachAll(*remote.storage, parts, stored, write));
     return remote.storage->plan(write, reached.blocks, host, options.priority);

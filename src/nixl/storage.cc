@@ -361,7 +361,8 @@ Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,
     blocks.push_back({one.pin->info().address + (parts[i].address - one.first), parts[i].bytes});
   }
   Reached reached;
-  VIADUCT_TRY(reached.blocks, Prepared::unchecked(std::move(blocks)).select({}));
+  VIADUCT_TRY(const Prepared prepared, Prepared::of(blocks));
+  VIADUCT_TRY(reached.blocks, prepared.select({}, write));
   for (Stored::Held& one : held) reached.pins.push_back(std::move(one.pin));
   return reached;
 }

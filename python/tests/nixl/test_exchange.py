@@ -1,20 +1,44 @@
 """Tests the exchange of metadata over the listener's socket."""
 
 import errno
+import hashlib
+import hmac
 import os
 import socket
-import threading
-import time
+import struct
 
 import pytest
-from nixl import _exchange
 from nixl_testing import WITHIN, Side, run, until
+
+MAGIC = b"VIADMETA1"
+HEAD = struct.Struct("<BI")  # a kind, and the bytes of the content
+TAKE, FETCH, FORGET, DONE, REFUSED = range(1, 6)
+
+
+def frame(secret, nonce, kind, content=b""):
+    """Makes a frame as a caller with that secret sends it."""
+    head = HEAD.pack(kind, len(content))
+    return head + content + hmac.digest(secret, nonce + head + content, hashlib.sha256)
+
+
+def call(port, kind, content=b"", secret=b""):
+    """Calls the listener. Returns the kind of its answer and the content, or None."""
+    with socket.create_connection(("127.0.0.1", port)) as caller:
+        stream = caller.makefile("rb")
+        greeting = stream.read(len(MAGIC) + 16)
+        assert greeting.startswith(MAGIC)
+        caller.sendall(frame(secret, greeting[len(MAGIC) :], kind, content))
+        head = stream.read(HEAD.size)
+        if not head:
+            return None
+        kind, size = HEAD.unpack(head)
+        return kind, stream.read(size).decode(errors="replace")
 
 
 def listener(**more):
     """Opens an agent whose listener uses a free port. Returns the agent and the port."""
     side = Side(enable_listen_thread=True, listen_port=0, **more)
-    return side, side.agent.agent._exchange.port
+    return side, side.agent.listen_port
 
 
 @pytest.fixture
@@ -55,13 +79,14 @@ def test_partial_metadata_is_sent(listening):
 
 
 def test_a_listener_that_comes_later_is_found():
+    one = Side()
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))  # reserves the port; connections are refused until listen()
-        port = server.getsockname()[1]
-        with pytest.raises(ConnectionRefusedError):
-            _exchange._dial("127.0.0.1", port, time.monotonic() + 0.01)
-        threading.Timer(0.2, server.listen).start()
-        _exchange._dial("127.0.0.1", port, time.monotonic() + WITHIN).close()
+        one.agent.send_local_metadata("127.0.0.1", server.getsockname()[1])
+        one.agent.get_new_notifs()
+        server.listen()
+        server.settimeout(WITHIN)
+        server.accept()[0].close()
 
 
 def test_a_port_that_is_taken_is_an_error(listening):
@@ -72,14 +97,8 @@ def test_a_port_that_is_taken_is_an_error(listening):
 def test_who_has_another_secret_gets_nothing(listening, monkeypatch):
     _, port = listening
     monkeypatch.setenv("VIADUCT_SECRET", "right")
-    greeting = socket.create_connection(("127.0.0.1", port))
-    nonce = greeting.recv(100)[len(_exchange.MAGIC) :]
-    monkeypatch.setenv("VIADUCT_SECRET", "wrong")
-    head = _exchange.HEAD.pack(_exchange.FETCH, 0)
-    proof = _exchange._proof(nonce, head, b"")
-    monkeypatch.setenv("VIADUCT_SECRET", "right")
-    greeting.sendall(head + proof)
-    assert greeting.recv(100) == b""
+    assert call(port, FETCH, secret=b"wrong") is None
+    assert call(port, FETCH, secret=b"right")[0] == DONE
 
 
 @pytest.mark.parametrize(
@@ -96,7 +115,7 @@ def test_who_has_another_secret_gets_nothing(listening, monkeypatch):
 def test_garbage_is_dropped_and_harms_nobody(listening, garbage):
     target, port = listening
     with socket.create_connection(("127.0.0.1", port)) as caller:
-        assert caller.recv(100).startswith(_exchange.MAGIC)
+        assert caller.recv(100).startswith(MAGIC)
         caller.sendall(garbage)
         try:
             caller.shutdown(socket.SHUT_WR)
@@ -110,10 +129,10 @@ def test_garbage_is_dropped_and_harms_nobody(listening, garbage):
 
 def test_wrong_metadata_is_refused_with_its_reason(listening):
     _, port = listening
-    with pytest.raises(_exchange.ExchangeError, match="the real NIXL"):
-        _exchange._call("127.0.0.1", port, _exchange.TAKE, b"nixlSerDes|")
-    with pytest.raises(_exchange.ExchangeError, match="no metadata of an agent named nobody"):
-        _exchange._call("127.0.0.1", port, _exchange.FORGET, b"nobody")
+    kind, text = call(port, TAKE, b"nixlSerDes|")
+    assert kind == REFUSED and "the real NIXL" in text
+    kind, text = call(port, FORGET, b"nobody")
+    assert kind == REFUSED and "no metadata of an agent named nobody" in text
 
 
 def test_what_fails_in_the_background_is_logged(caplog):

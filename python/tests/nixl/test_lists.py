@@ -160,6 +160,13 @@ def test_rows_of_strided_arrays():
     assert list(b.nixlXferDList(b.DRAM_SEG, fortran)) == [tuple(row) for row in fortran.tolist()]
 
 
+@pytest.mark.parametrize("kind", [b.nixlXferDList, b.nixlRegDList])
+def test_the_fourth_column_of_an_array_is_zero(kind):
+    three = np.array(ROWS, np.uint64)
+    four = np.column_stack([three, np.zeros(len(ROWS), np.uint64)])
+    assert kind(b.DRAM_SEG, four) == kind(b.DRAM_SEG, three)
+
+
 def test_a_long_array_keeps_mixed_devices():
     array = np.zeros((10000, 3), np.uint64)
     array[:, 0] = np.arange(10000)
@@ -184,7 +191,8 @@ def test_numpy_integers_in_tuples():
     "wrong,error,text",
     [
         (np.zeros((3, 2), np.uint64), ValueError, r"shape \(3, 2\)"),
-        (np.zeros((3, 4), np.uint64), ValueError, r"shape \(3, 4\)"),
+        (np.zeros((3, 6), np.uint64), ValueError, r"shape \(3, 6\)"),
+        (np.array([[1, 2, 0, 0], [1, 2, 0, 7]]), ValueError, "row 1: the fourth column"),
         (np.zeros(3, np.uint64), ValueError, r"shape \(3\)"),
         (np.zeros((1, 3, 3), np.uint64), ValueError, "shape"),
         (np.zeros((3, 3)), TypeError, "format 'd'"),

@@ -52,6 +52,21 @@ Error stillRunning() {
 
 }  // namespace
 
+// Copies the pins and releases the lock for a long plan. A short one takes less time than that.
+Result<core::OpList> TransferImpl::coalesce(AgentLock::Held& held) {
+  constexpr std::uint64_t kShort = 64;  // blocks
+  const auto taken = [](const Selection& side) {
+    return side.indices.empty() ? side.blocks.count() : side.indices.size();
+  };
+  if (std::max(taken(local_), taken(remote_)) <= kShort)
+    return core::coalesce(kind_, local_, remote_, basis_->pins().map(), peer_->pinMap());
+  const core::PinMap local_pins = basis_->pins().map(), remote_pins = peer_->pinMap();
+  held.unlock();
+  auto list = core::coalesce(kind_, local_, remote_, local_pins, remote_pins);
+  held.lock();
+  return list;
+}
+
 Status TransferImpl::plan(AgentLock::Held& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
   while (true) {
@@ -59,10 +74,7 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     if (!isAnnounced()) return notReached();
     const auto epoch = peer_->epoch();
     const auto local_version = basis_->pins().version(), remote_version = peer_->pinsVersion();
-    const core::PinMap local_pins = basis_->pins().map(), remote_pins = peer_->pinMap();
-    held.unlock();
-    auto list = core::coalesce(kind_, local_, remote_, local_pins, remote_pins);
-    held.lock();
+    auto list = coalesce(held);
     if (!list) return std::move(list).error();
     if (epoch != peer_->epoch() || local_version != basis_->pins().version() ||
         remote_version != peer_->pinsVersion())

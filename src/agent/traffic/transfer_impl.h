@@ -43,7 +43,7 @@ class alignas(64) TransferImpl final : public Posting,
         options_(std::move(options)),
         lease_(std::move(lease)) {}
 
-  // Releases the lock while it computes, so that a plan of millions of blocks blocks no other
+  // Releases the lock while it computes a long plan, so that millions of blocks block no other
   // thread.
   Status plan(AgentLock::Held& held);
   Status post(const PostOptions& options);  // takes the lock, or enters a section
@@ -78,6 +78,7 @@ class alignas(64) TransferImpl final : public Posting,
            options.digests.empty() && (!options.mark || mayMark(*options.mark));
   }
   [[gnu::noinline]] bool mayMark(const Mark& mark) const;
+  Result<core::OpList> coalesce(AgentLock::Held& held);
   // How much a thread has moved by itself, within post().
   enum class AtOnce : std::uint8_t { kNothing, kPart, kAll };
   // Claims a transfer for one thread: no other thread may change its plan or post it.

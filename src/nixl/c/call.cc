@@ -73,7 +73,8 @@ std::shared_ptr<OwnedAgent> OwnedAgent::open(const std::string& name, const Agen
           [](NixlAgent& agent, const std::string& forgotten) { agent.removeRemote(forgotten); }),
   });
   if (!config.use_listen_thread) return owned;
-  const auto port = owned->exchange_->listen(static_cast<std::uint16_t>(config.listen_port));
+  const auto port =
+      valueOf(owned->exchange_->listen(static_cast<std::uint16_t>(config.listen_port)));
   base::log(config.listen_port == 0 ? base::LogLevel::kInfo : base::LogLevel::kDebug,
             "MD listener is listening on port {}", port);
   return owned;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging as _logging
 import os as _os
 
 from nixl.logging import get_logger as _get_logger
+from viaduct import _logging as _library_log
 from viaduct._core import nixl as _core
 from viaduct._core.nixl import *  # noqa: F403
 from viaduct._core.nixl import (
@@ -32,15 +34,23 @@ class nixlAgent(_core.nixlAgent):
         config = nixlAgentConfig() if config is None else config
         super().__init__(name, config)
         self._exchange = None
-        if config.useListenThread:
-            self._exchanger().listen(config.listenPort)
+        self._listen_port = self._listen(config.listenPort) if config.useListenThread else 0
         if self.capturesTelemetry and _os.environ.get("NIXL_TELEMETRY_DIR"):
             from nixl import _telemetry
 
             _telemetry.record(self, _os.environ["NIXL_TELEMETRY_DIR"])
 
     def listenPort(self) -> int:
-        return 0 if self._exchange is None else self._exchange.port
+        return self._listen_port
+
+    def _listen(self, asked: int) -> int:
+        port = self._exchanger().listen(asked)
+        _get_logger("nixl._exchange").log(
+            _logging.DEBUG if asked else _logging.INFO,
+            "MD listener is listening on port %d",
+            port,
+        )
+        return port
 
     def createBackend(self, type: str, initParams: dict[str, str] | None = None) -> int:
         given = initParams or {}
@@ -69,9 +79,8 @@ class nixlAgent(_core.nixlAgent):
 
     def _exchanger(self):
         if self._exchange is None:
-            from nixl._exchange import Exchange
-
-            self._exchange = Exchange(self)
+            _library_log.start()  # failures in the background are lines of the library's log
+            self._exchange = _core.Exchange(self)
         return self._exchange
 
     def sendLocalMD(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> nixl_status_t:
