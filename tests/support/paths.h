@@ -17,6 +17,7 @@ extern const char* const kFakeCuda;
 extern const char* const kCudaUnderTest;
 extern const char* const kFakeS3;
 extern const char* const kServersPython;
+extern const char* const kTorchStore;
 extern const char* const kLieCopies;
 extern const char* const kLieReads;
 extern const char* const kLieSlowClock;
