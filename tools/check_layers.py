@@ -28,7 +28,7 @@ MAY_USE = {
     "meet/http": NET,
     # A new place is one new folder, so the places share a row.
     "meet/*": NET | {"meet", "meet/http"},
-    "meet/groups": NET | {"meet", "meet/embedded", "meet/etcd"},
+    "meet/groups": NET | {"meet", "meet/embedded"},
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
     "agent/faults": {"base", "core"},

@@ -89,7 +89,8 @@ bool isAssignment(std::string_view word) {
 
 Status checkVariable(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  const bool meets = name.rfind("VIADUCT_MEET", 0) == 0 || name.rfind("NIXL_ETCD", 0) == 0;
+  const bool meets = name.rfind("VIADUCT_MEET", 0) == 0 || name.rfind("NIXL_ETCD", 0) == 0 ||
+                     name.rfind("NIXL_TCPSTORE", 0) == 0;
   if (const auto why = meets ? kAgents : whyCommon(kCommonVariables, name))
     return badFlag(name, "both sides need the same value", *why);
   const auto rows = settingRows();

@@ -115,6 +115,13 @@ Status intoEndpoints(std::string_view text, std::string& into) {
   return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
 }
 
+// NIXL refuses both of its places, too. The row of the other one stands before this one.
+Status intoTcpStore(std::string_view text, std::string& into) {
+  if (!into.empty()) return core::expectedForm("without NIXL_ETCD_ENDPOINTS");
+  if (!hostAndPort(text)) return core::expectedForm("host:port of torch.distributed's TCPStore");
+  return intoMeet(fmt::format("tcpstore:{}", text), into);
+}
+
 // The room that a handshake has for a name: docs/wire.md.
 constexpr std::size_t kMostNameBytes = 255;
 
@@ -216,7 +223,8 @@ constexpr std::array kAgentRows{
     core::unrecorded(core::settingRow<&Settings::meet, intoMeet, core::showText>(
         "VIADUCT_MEET", "",
         "Meeting place where agents register and find each other by name: host:port of "
-        "`viaduct meet`, or http://host:port of etcd, joined by commas.")),
+        "`viaduct meet`, http://host:port of etcd, tcpstore:host:port, or another address of "
+        "docs/meeting.md.")),
     core::unrecorded(core::textSetting<&Settings::name_space>(
         "VIADUCT_NAMESPACE", "Namespace of the names at the meeting place; by default /viaduct.")),
     core::unrecorded(
@@ -241,6 +249,11 @@ constexpr std::array kAgentRows{
               core::unrecorded(core::settingRow<&Settings::meet, intoEndpoints, core::showText>(
                   "NIXL_ETCD_ENDPOINTS", "",
                   "Alias of VIADUCT_MEET for etcd, read if VIADUCT_MEET is unset."))),
+    insteadOf("VIADUCT_MEET",
+              core::unrecorded(core::settingRow<&Settings::meet, intoTcpStore, core::showText>(
+                  "NIXL_TCPSTORE_ENDPOINT", "",
+                  "Alias of VIADUCT_MEET for a TCPStore, host:port, read if VIADUCT_MEET is unset. "
+                  "Not together with NIXL_ETCD_ENDPOINTS."))),
     insteadOf("VIADUCT_NAMESPACE",
               core::unrecorded(core::textSetting<&Settings::name_space>(
                   "NIXL_ETCD_NAMESPACE",

@@ -102,6 +102,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"VIADUCT_MEET_CERTIFICATE", "me.pem"},
       {"VIADUCT_MEET_KEY", "me.key"},
       {"NIXL_ETCD_ENDPOINTS", "not looked at"},
+      {"NIXL_TCPSTORE_ENDPOINT", "nor this"},
       {"NIXL_ETCD_NAMESPACE", "neither"},
       {"VIADUCT_METRICS", "[::1]:27180"},
       {"VIADUCT_STAGING_CHUNK", "8MiB"},
@@ -170,6 +171,18 @@ TEST_F(SettingsTest, NixlsEtcdVariablesAreReadIfOursAreUnset) {
   EXPECT_EQ(settings->name_space, "/ours");
 }
 
+TEST_F(SettingsTest, NixlsTcpStoreIsReadIfOursIsUnset) {
+  set("NIXL_TCPSTORE_ENDPOINT", "master:29500");
+  const auto settings = settingsFromEnvironment();
+  ASSERT_TRUE(settings) << settings.error().text();
+  EXPECT_EQ(settings->meet, "tcpstore:master:29500");
+  set("NIXL_ETCD_ENDPOINTS", "one:2379");
+  const auto both = settingsFromEnvironment();
+  ASSERT_FALSE(both);
+  EXPECT_NE(both.error().text().find("without NIXL_ETCD_ENDPOINTS"), std::string::npos)
+      << both.error().text();
+}
+
 TEST_F(SettingsTest, NoneListensOnNoAddressAndEmptyIsUnset) {
   set("VIADUCT_LISTEN", "none");
   set("VIADUCT_SOCKETS", "");
@@ -207,6 +220,7 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
       {"VIADUCT_INSECURE", "maybe", "true"},
       {"VIADUCT_MEET", "one two", "host:port"},
       {"NIXL_ETCD_ENDPOINTS", "one,,two", "joined by commas"},
+      {"NIXL_TCPSTORE_ENDPOINT", "master", "host:port"},
       {"VIADUCT_BACKENDS", "local,,tcp", "joined by commas"},
       {"VIADUCT_SOCKETS", "0", "from 1 to 64"},
       {"VIADUCT_SOCKETS", "many", "from 1 to 64"},

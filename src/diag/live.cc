@@ -114,9 +114,15 @@ Tried readKernelLog() {
 // The host names in variables that name a meeting place.
 std::vector<std::string> namesIn(const Variables& variables) {
   std::vector<std::string> out;
-  for (const char* variable : {"VIADUCT_MEET", "NIXL_ETCD_ENDPOINTS", "ETCD_ENDPOINTS"})
+  for (const char* variable :
+       {"VIADUCT_MEET", "NIXL_ETCD_ENDPOINTS", "ETCD_ENDPOINTS", "NIXL_TCPSTORE_ENDPOINT"})
     if (const std::string* const value = base::valueAt(variables, variable))
-      for (std::string& name : base::partsOf(*value)) out.push_back(std::move(name));
+      for (std::string& name : base::partsOf(*value)) {
+        for (const std::string_view scheme : {"embedded:", "etcd:", "tcpstore:"})
+          if (name.starts_with(scheme)) name.erase(0, scheme.size());
+        // The cluster itself tells a pod where its API server is.
+        if (!name.starts_with("kubernetes:")) out.push_back(std::move(name));
+      }
   return out;
 }
 

@@ -2,9 +2,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "base/printable.h"
 
 namespace viaduct::meet {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The interval of await()'s reads. API servers limit the requests of a client to a few a second.
+constexpr milliseconds kReadEvery{1000};
+constexpr milliseconds kLook{20};
+
+// Returns false if the caller asked to stop.
+bool pause(Clock::time_point until, const Wait& wait) {
+  while (!wait.stopped()) {
+    const auto now = Clock::now();
+    if (now >= until) return true;
+    std::this_thread::sleep_for(std::min<Duration>(kLook, until - now));
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PublishedName>> MeetingPlace::claim(const Claim& claim, const Wait& wait) {
+  auto entry = publish(claim.key, claim.value, Deadline(wait.until));
+  if (!entry && entry.error().code == Code::kBusy) return std::unique_ptr<PublishedName>();
+  return entry;
+}
+
+Result<MeetingPlace::Held> MeetingPlace::await(const std::string& key, const Enough& enough,
+                                               const Wait& wait) {
+  const StopFlag never{false};
+  for (;;) {
+    const auto next = std::min(wait.until, Clock::now() + kReadEvery);
+    auto found = find(key, Deadline(next), wait.stop != nullptr ? *wait.stop : never);
+    if (!found && found.error().code != Code::kTimeout) return std::move(found).error();
+    Held held;
+    if (found) held = *std::move(found);
+    if (enough(held)) return held;
+    if (!pause(next, wait)) return wait.cancelled();
+    if (Clock::now() >= wait.until) return wait.timedOut();
+  }
+}
 
 Status checkEntry(const std::string& operation, const std::string& name, const std::string& value) {
   Error wrong{.operation = operation};

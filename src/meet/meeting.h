@@ -7,10 +7,13 @@
 #include <viaduct/result.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/stop.h"
+#include "meet/wait.h"
 
 namespace viaduct::meet {
 
@@ -28,6 +31,16 @@ Status checkEntry(const std::string& operation, const std::string& name,
 class PublishedName {
  public:
   virtual ~PublishedName() = default;
+  // Removes the name soon, and does not wait for it. Threads: any.
+  virtual void withdrawSoon() {}
+};
+
+// A key that one process of several may have. Its parts are joined by slashes, and escaped().
+struct Claim {
+  std::string key = {}, value = {};
+  // Called by the place's thread when the key may belong to another process. If empty, the place
+  // publishes the key again.
+  std::function<void(const Error&)> lost = {};
 };
 
 class MeetingPlace {
@@ -40,6 +53,16 @@ class MeetingPlace {
   // Waits for the name up to `until`.
   virtual Result<std::string> find(const std::string& name, Deadline until,
                                    const StopFlag& stop) = 0;
+
+  // An election needs the next two. By default, a key is a name for publish() and find().
+  // Publishes the key. Null: another process has it.
+  virtual Result<std::unique_ptr<PublishedName>> claim(const Claim& claim, const Wait& wait);
+  // Waits until `enough` accepts the value of the key. Nothing: no living process has it.
+  using Held = std::optional<std::string>;
+  using Enough = std::function<bool(const Held&)>;
+  virtual Result<Held> await(const std::string& key, const Enough& enough, const Wait& wait);
+
+  virtual void closeIdle() {}  // closes idle connections, as no call is expected soon
 };
 
 }  // namespace viaduct::meet

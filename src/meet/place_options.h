@@ -34,6 +34,13 @@ struct PlaceOptions {
   base::SayWaiting waiting = {};
 };
 
+// The prefix of all keys at a place.
+inline std::string rootOf(const PlaceOptions& options) {
+  std::string root = options.name_space.empty() ? "/viaduct" : options.name_space;
+  while (root.ends_with('/')) root.pop_back();
+  return root;
+}
+
 // Returns the options of a place with the secret and the credentials of an agent.
 inline PlaceOptions placeOptionsOf(std::string where, const Settings& settings) {
   return {.where = std::move(where),

@@ -501,6 +501,79 @@ TEST_P(MeetingContract, ANameIsFoundByNobodyOnceItIsWithdrawn) {
   }
 }
 
+TEST_P(MeetingContract, TheGreatestNameAndValueAreFound) {
+  auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
+  ASSERT_TRUE(publisher && seeker);
+  const std::string name = "/" + std::string(kMaxNameBytes - 1, '%');
+  std::string value(kMaxValueBytes, '\0');
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i % 251);
+  const auto entry = (*publisher)->publish(name, value, kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const auto found = (*seeker)->find(name, kLong, kGoOn);
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(*found, value);
+}
+
+TEST_P(MeetingContract, AnEmptyValueIsFound) {
+  auto place = openMeetingPlace(options());
+  ASSERT_TRUE(place);
+  const auto entry = (*place)->publish("n", "", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const auto found = (*place)->find("n", kLong, kGoOn);
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(*found, "");
+}
+
+TEST_P(MeetingContract, ManyNamesOfOneProcessAreFound) {
+  auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
+  ASSERT_TRUE(publisher && seeker);
+  std::vector<std::unique_ptr<PublishedName>> entries;
+  for (std::size_t i = 0; i < GetParam().many_names; ++i) {
+    auto entry = (*publisher)->publish("n" + std::to_string(i), std::to_string(i), kLong);
+    ASSERT_TRUE(entry) << entry.error().text();
+    entries.push_back(std::move(*entry));
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto found = (*seeker)->find("n" + std::to_string(i), kLong, kGoOn);
+    ASSERT_TRUE(found) << found.error().text();
+    EXPECT_EQ(*found, std::to_string(i));
+  }
+  entries.clear();
+  EXPECT_FALSE((*seeker)->find("n0", 1ms, kGoOn));
+}
+
+TEST_P(MeetingContract, AServerThatComesBackHasTheNamesAgain) {
+  auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
+  ASSERT_TRUE(publisher && seeker);
+  const auto entry = (*publisher)->publish("n", "value", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  ASSERT_TRUE((*seeker)->find("n", kLong, kGoOn));
+  for (int round = 0; round < 2; ++round) {
+    running_->kill();
+    running_->revive();
+    const auto found = (*seeker)->find("n", kLong, kGoOn);
+    ASSERT_TRUE(found) << found.error().text();
+    EXPECT_EQ(*found, "value");
+  }
+  const auto twin = (*seeker)->publish("n", "twin", kLong);
+  ASSERT_FALSE(twin);
+  EXPECT_EQ(twin.error().code, Code::kBusy) << twin.error().text();
+}
+
+TEST_P(MeetingContract, AWaitingSearchFindsANameAfterARestartOfTheServer) {
+  auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
+  ASSERT_TRUE(publisher && seeker);
+  const auto other = (*publisher)->publish("other", "value", kLong);
+  ASSERT_TRUE(other && (*seeker)->find("other", kLong, kGoOn));
+  auto waiting = std::async(std::launch::async, [&] { return (*seeker)->find("n", kLong, kGoOn); });
+  running_->kill();
+  running_->revive();
+  const auto entry = (*publisher)->publish("n", "value", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const auto found = waiting.get();
+  ASSERT_TRUE(found) << found.error().text();
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, MeetingContract, ::testing::ValuesIn(placeKinds()),
                          [](const auto& kind) { return kind.param.name; });
 

@@ -9,11 +9,12 @@
 #include "fuzz/samples.h"
 #include "meet/etcd/endpoints.h"
 #include "meet/etcd/gateway.h"
-#include "meet/etcd/identity.h"
 #include "meet/groups/server_record.h"
+#include "meet/identity.h"
 
 namespace {
 
+using namespace viaduct::meet;
 using namespace viaduct::meet::etcd;
 using viaduct::meet::groups::ServerRecord;
 

@@ -14,6 +14,7 @@ line:
                           answer), hang, html, short (half an answer). The verb page is a later page of a list
     retry SECONDS         the Retry-After of 429
     forget event|http     forgets its history: older versions are gone, said in an event or by HTTP 410
+    outdate               forgets it, and leaves the watches alone
     bookmark              sends a bookmark to all watches
     close                 ends all watches without an error
     die                   closes its port and all connections
@@ -351,6 +352,9 @@ class Server:
         self.gone_by_http = way == "http"
         for watch in list(self.watches):
             watch.end() if self.gone_by_http else watch.end_with(Refusal(410, "too old resource version"))
+
+    def do_outdate(self):
+        self.history, self.oldest = [], self.version
 
     def do_bookmark(self):
         self.version += 1

@@ -20,6 +20,7 @@ extern const char* const kFakeS3;
 extern const char* const kFakeKube;
 extern const char* const kKubeMember;
 extern const char* const kServersPython;
+extern const char* const kTorchStore;
 extern const char* const kLieCopies;
 extern const char* const kLieReads;
 extern const char* const kLieSlowClock;

@@ -1,5 +1,4 @@
-#include "meet/etcd/etcd.h"
-
+// Opens a meeting place at an etcd cluster, version 3, through its JSON gateway.
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -9,9 +8,10 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
+#include "meet/etcd/client.h"
 #include "meet/etcd/held_key.h"
-#include "meet/etcd/identity.h"
-#include "meet/etcd/records.h"
+#include "meet/place_options.h"
+#include "meet/stored_place.h"
 
 namespace viaduct::meet::etcd {
 namespace {
@@ -46,108 +46,70 @@ Status check(const PlaceOptions& options, const std::vector<EtcdEndpoint>& endpo
   return Ok{};
 }
 
-class EtcdPlace final : public MeetingPlace {
+class EtcdPlace final : public StoredPlace {
  public:
-  explicit EtcdPlace(EtcdSite site) : site_(std::move(site)) {}
-  Result<std::unique_ptr<PublishedName>> publish(const std::string& name, const std::string& value,
-                                                 Deadline until) override;
-  Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop) override;
+  EtcdPlace(std::shared_ptr<Client> client, std::string root, std::chrono::milliseconds detect,
+            base::SayWaiting say)
+      : StoredPlace(client->text(), Taken::kMayBeDead, Lease::timeOf(detect) + kExpiry,
+                    std::move(say)),
+        client_(std::move(client)),
+        root_(std::move(root)),
+        detect_(detect) {}
+  Result<std::unique_ptr<PublishedName>> claim(const Claim& claim, const Wait& wait) override;
+  void closeIdle() override { client_->closeIdle(); }
+
+ protected:
+  Result<std::optional<Entry>> awaitEntry(const std::string& key, const EnoughEntry& enough,
+                                          const Wait& wait) override;
 
  private:
-  std::string keyOf(const std::string& name) const { return site_.root + "/name/" + escaped(name); }
-  Status waitUntilFree(const std::string& key, const Wait& wait) const;
-
-  const EtcdSite site_;
+  const std::shared_ptr<Client> client_;
+  const std::string root_;  // prefix of all keys
+  const std::chrono::milliseconds detect_;
 };
 
-Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& name,
-                                                          const std::string& value,
-                                                          Deadline until) {
-  const std::string operation = fmt::format("publish \"{}\"", name);
-  VIADUCT_CHECK(checkEntry(operation, name, value));
-  const auto end = clamped(until);
-  base::Waiting aloud(site_.waiting, end);
-  Wait wait{.until = end,
-            .operation = operation,
-            .missing = site_.client->text() + " has not said that the name is free",
-            .aloud = &aloud};
-  const HeldKey::Options wanted{.key = keyOf(name), .value = value, .detect = site_.detect};
-  VIADUCT_TRY(auto key, HeldKey::make(site_.client, wanted, wait));
-  // A living process renews its lease. A dead process's key vanishes within the lease's time, so
-  // waiting longer is useless.
-  wait.until = std::min(end, Clock::now() + Lease::timeOf(site_.detect) + kExpiry);
-  while (!key) {
-    VIADUCT_CHECK(waitUntilFree(wanted.key, wait));
-    VIADUCT_TRY(key, HeldKey::make(site_.client, wanted, wait));
-  }
+Result<std::unique_ptr<PublishedName>> EtcdPlace::claim(const Claim& claim, const Wait& wait) {
+  VIADUCT_TRY(auto key, HeldKey::make(client_,
+                                      {.key = fmt::format("{}/{}", root_, claim.key),
+                                       .value = claim.value,
+                                       .detect = detect_,
+                                       .lost = claim.lost},
+                                      wait));
   return std::unique_ptr<PublishedName>(std::move(key));
 }
 
-Status EtcdPlace::waitUntilFree(const std::string& key, const Wait& wait) const {
-  const auto isOurs = [](const Client::Held& held) {
-    const auto entry = decodeRecord<Entry>(held->value);
-    return entry && !ownIdentity().empty() && entry->identity == ownIdentity();
-  };
+Result<std::optional<Entry>> EtcdPlace::awaitEntry(const std::string& key,
+                                                   const EnoughEntry& enough, const Wait& wait) {
+  const std::string whole = fmt::format("{}/{}", root_, key);
   OthersKeys others;
-  const auto held = site_.client->await(key, wait, [&](const Client::Held& there) {
-    return !there || isOurs(there) || OthersKeys::isDead(*there);
-  });
-  const bool etcd_failed = !held && held.error().operation != wait.operation;
-  if (etcd_failed) return held.error();
-  if (held && (!*held || others.takeAway(*site_.client, **held, wait))) return Ok{};
-  return Error{.code = Code::kBusy,
-               .operation = wait.operation,
-               .detail = fmt::format("the name belongs to {}",
-                                     held && isOurs(*held) ? "this process" : "another process"),
-               .remedy = "use another name, or another namespace"};
-}
-
-Result<std::string> EtcdPlace::find(const std::string& name, Deadline until, const StopFlag& stop) {
-  const std::string operation = fmt::format("find \"{}\"", name);
-  VIADUCT_CHECK(checkEntry(operation, name));
-  const auto end = clamped(until);
-  base::Waiting aloud(site_.waiting, end);
-  const Wait wait{.until = end,
-                  .stop = &stop,
-                  .operation = operation,
-                  .missing = "no agent has published that name at " + site_.client->text(),
-                  .aloud = &aloud};
-  VIADUCT_TRY(const auto held,
-              site_.client->await(keyOf(name), wait,
-                                  [](const Client::Held& there) { return there.has_value(); }));
-  auto entry = decodeRecord<Entry>(held->value);
-  if (entry) return std::move(entry->value);
-  return Error{.code = Code::kProtocol,
-               .operation = wait.operation,
-               .detail = fmt::format("the key {} holds foreign data", keyOf(name)),
-               .cause = "another version of this program, or another program, wrote it"};
+  for (;;) {
+    std::optional<Entry> entry;
+    bool foreign = false, dead = false;
+    VIADUCT_TRY(const auto held, client_->await(whole, wait, [&](const Client::Held& there) {
+      entry = there ? decodeRecord<Entry>(there->value) : std::nullopt;
+      foreign = there && !entry;
+      dead = there && others.mayTakeAway(*there);
+      return foreign || dead || enough(entry);
+    }));
+    if (foreign) return foreignData(wait.operation, whole);
+    if (!dead) return entry;
+    others.takeAway(*client_, *held, wait);
+  }
 }
 
 }  // namespace
 
-Clock::time_point clamped(Deadline until) {
-  return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
-}
-
-Result<EtcdSite> siteOf(const PlaceOptions& options) {
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
   VIADUCT_TRY(auto endpoints, parseEndpoints(options.where));
   VIADUCT_CHECK(check(options, endpoints));
-  EtcdSite site{.root = options.name_space.empty() ? "/viaduct" : options.name_space,
-                .token = options.token,
-                .detect = options.detect,
-                .waiting = options.waiting};
-  while (site.root.ends_with('/')) site.root.pop_back();
-  VIADUCT_TRY(site.client,
-              Client::open({.endpoints = std::move(endpoints),
-                            .user = options.user,
-                            .password = options.password,
-                            .tls = {options.ca_file, options.certificate_file, options.key_file}}));
-  return site;
-}
-
-Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
-  VIADUCT_TRY(auto site, siteOf(options));
-  return std::unique_ptr<MeetingPlace>(std::make_unique<EtcdPlace>(std::move(site)));
+  VIADUCT_TRY(auto client, Client::open({.endpoints = std::move(endpoints),
+                                         .user = options.user,
+                                         .password = options.password,
+                                         .tls = {.ca_file = options.ca_file,
+                                                 .certificate_file = options.certificate_file,
+                                                 .key_file = options.key_file}}));
+  return std::unique_ptr<MeetingPlace>(std::make_unique<EtcdPlace>(
+      std::move(client), rootOf(options), options.detect, options.waiting));
 }
 
 }  // namespace viaduct::meet::etcd

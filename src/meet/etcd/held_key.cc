@@ -5,8 +5,8 @@
 
 #include "base/blocked_signals.h"
 #include "base/log.h"
-#include "meet/etcd/identity.h"
-#include "meet/etcd/records.h"
+#include "meet/identity.h"
+#include "meet/records.h"
 
 namespace viaduct::meet::etcd {
 namespace {
@@ -48,11 +48,11 @@ Result<bool> HeldKey::make(const Wait& wait) {
 
 void HeldKey::keep() {
   pthread_setname_np(pthread_self(), "viaduct-etcd");
-  while (const auto lost = lease_->keep(*options_.bell)) {
+  while (const auto lost = lease_->keep(bell_)) {
     if (options_.lost) return options_.lost(*lost);
     base::log(base::LogLevel::kWarning, "{} is made again: {}", options_.key, lost->text());
     while (!makeAgain())
-      if (options_.bell->waitUntil(Clock::now() + kAgain)) return;
+      if (bell_.waitUntil(Clock::now() + kAgain)) return;
   }
   lease_.reset();
 }
@@ -61,26 +61,26 @@ void HeldKey::keep() {
 // again.
 bool HeldKey::makeAgain() {
   const auto made = make({.until = Clock::now() + Lease::timeOf(options_.detect) + Lease::kPatience,
-                          .stop = &options_.bell->rung()});
+                          .stop = &bell_.rung()});
   return made && *made;
 }
 
-// Without a thread the key was never created, and the next attempt may use the same bell.
+// Without a thread the key was never created.
 HeldKey::~HeldKey() {
   if (!thread_.joinable()) return;
-  options_.bell->ring();
+  bell_.ring();
   thread_.join();
 }
 
-bool OthersKeys::isDead(const KeyValue& kv) {
+bool OthersKeys::mayTakeAway(const KeyValue& kv) const {
+  if (kv.created == tried_ || kv.lease == 0) return false;
   const auto entry = decodeRecord<Entry>(kv.value);
-  return entry && kv.lease != 0 && isProvablyDead(entry->identity);
+  return entry && isProvablyDead(entry->identity);
 }
 
-bool OthersKeys::takeAway(Client& client, const KeyValue& kv, const Wait& wait) {
-  if (kv.created == tried_ || !isDead(kv)) return false;
+void OthersKeys::takeAway(Client& client, const KeyValue& kv, const Wait& wait) {
   tried_ = kv.created;
-  return static_cast<bool>(revoke(client, kv.lease, wait));
+  static_cast<void>(revoke(client, kv.lease, wait));
 }
 
 }  // namespace viaduct::meet::etcd

@@ -18,8 +18,6 @@ class HeldKey final : public PublishedName {
   struct Options {
     std::string key = {}, value = {};
     std::chrono::milliseconds detect = {};
-    // The bell ends the thread, which then removes the key.
-    std::shared_ptr<Bell> bell = std::make_shared<Bell>();
     // Called by the key's thread when the lease is lost. If empty, the thread creates the key
     // again.
     std::function<void(const Error&)> lost = {};
@@ -28,6 +26,7 @@ class HeldKey final : public PublishedName {
   static Result<std::unique_ptr<HeldKey>> make(std::shared_ptr<Client> client, Options options,
                                                const Wait& wait);
   ~HeldKey() override;  // removes the key, and waits for etcd a second at most
+  void withdrawSoon() override { bell_.ring(); }
   HeldKey(const HeldKey&) = delete;
   HeldKey& operator=(const HeldKey&) = delete;
 
@@ -40,6 +39,7 @@ class HeldKey final : public PublishedName {
 
   const std::shared_ptr<Client> client_;
   const Options options_;
+  Bell bell_;  // ends the thread, which then removes the key
   std::unique_ptr<Lease> lease_;
   std::thread thread_;
 };
@@ -47,11 +47,11 @@ class HeldKey final : public PublishedName {
 // Removes keys of dead processes.
 class OthersKeys {
  public:
-  // Whether the process that created the key is provably dead.
-  static bool isDead(const KeyValue& kv);
-  // Revokes the lease of a dead process's key, once for each creation of the key. False: the key
-  // may still exist.
-  bool takeAway(Client& client, const KeyValue& kv, const Wait& wait);
+  // Whether the process that created the key is provably dead, and takeAway() has not been tried.
+  bool mayTakeAway(const KeyValue& kv) const;
+  // Revokes the lease of a dead process's key, once for each creation of the key. The key may still
+  // exist afterwards.
+  void takeAway(Client& client, const KeyValue& kv, const Wait& wait);
 
  private:
   Revision tried_ = 0;

@@ -16,8 +16,6 @@
 namespace viaduct::meet::groups {
 namespace {
 
-using etcd::Bell, etcd::Client, etcd::HeldKey, etcd::KeyValue;
-
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kOutlive{5}, kFarewell{1};
@@ -64,40 +62,41 @@ class Joining {
   Joining(const std::shared_ptr<Electorate>& electorate, const JoinRequest& request,
           Clock::time_point until, const StopFlag& stop)
       : electorate_(electorate),
-        site_(electorate->site()),
+        place_(electorate->place()),
+        options_(electorate->options()),
         request_(request),
         until_(until),
         stop_(stop),
-        key_(fmt::format("{}/group/{}/head", site_.root, etcd::escaped(request.group))),
-        aloud_(site_.waiting, until) {}
+        key_(fmt::format("group/{}/head", escaped(request.group))),
+        aloud_(options_.waiting, until) {}
 
   Result<std::unique_ptr<Group>> run();
 
  private:
   Status elect();
   Result<bool> serve();
-  Result<ServerRecord> recordOf(const KeyValue& kv) const;
+  Result<ServerRecord> recordOf(const std::string& value) const;
   Result<std::unique_ptr<ElectedGroup>> dial() const;
-  etcd::Wait waiting(Clock::time_point until);
+  meet::Wait waiting(Clock::time_point until);
 
   const std::shared_ptr<Electorate>& electorate_;
-  const etcd::EtcdSite& site_;
+  MeetingPlace& place_;
+  const PlaceOptions& options_;
   const JoinRequest& request_;
   const Clock::time_point until_;
   const StopFlag& stop_;
   const std::string key_;
   base::Waiting aloud_;
-  etcd::OthersKeys others_;
   ServerRecord record_;         // the elected server
-  etcd::Revision elected_ = 0;  // the revision that created its key; 0: this member runs the server
+  MeetingPlace::Held elected_;  // the value of its key; nothing: this member runs the server
   ElectedServer server_;        // if this member runs it
 };
 
-etcd::Wait Joining::waiting(Clock::time_point until) {
+meet::Wait Joining::waiting(Clock::time_point until) {
   return {.until = until,
           .stop = &stop_,
           .operation = fmt::format("join group {}", request_.group),
-          .missing = fmt::format("{} has not answered yet", site_.client->text()),
+          .missing = fmt::format("{} has not answered yet", electorate_->text()),
           .aloud = &aloud_};
 }
 
@@ -107,7 +106,7 @@ Result<std::unique_ptr<Group>> Joining::run() {
     VIADUCT_TRY(auto group, dial());
     const Status joined = group->join(request_, Deadline(until_), stop_);
     if (joined) {
-      site_.client->closeIdle();
+      place_.closeIdle();
       group->keep(electorate_, std::move(server_));
       return std::unique_ptr<Group>(std::move(group));
     }
@@ -115,34 +114,31 @@ Result<std::unique_ptr<Group>> Joining::run() {
     group.reset();
     server_ = {};
     // The server is gone or out of reach. The key shows when another server is elected.
-    etcd::Wait wait = waiting(std::min(until_, Clock::now() + pause));
+    meet::Wait wait = waiting(std::min(until_, Clock::now() + pause));
     wait.missing = joined.error().detail;
-    const auto changed = site_.client->await(key_, wait, [this](const Client::Held& held) {
-      return (held ? held->created : 0) != elected_;
-    });
+    const auto changed = place_.await(
+        key_, [this](const MeetingPlace::Held& held) { return held != elected_; }, wait);
     if (!changed && Clock::now() >= until_) return joined.error();
   }
 }
 
 // Finds the server of the group, or starts it in this process.
 Status Joining::elect() {
-  const etcd::Wait wait = waiting(until_);
+  const meet::Wait wait = waiting(until_);
   for (;;) {
-    VIADUCT_TRY(const auto held, site_.client->await(key_, wait, [](const auto&) { return true; }));
-    if (!held) {
-      VIADUCT_TRY(const bool ours, serve());
-      if (ours) return Ok{};
-    } else if (!others_.takeAway(*site_.client, *held, wait)) {
+    VIADUCT_TRY(auto held, place_.await(key_, [](const auto&) { return true; }, wait));
+    if (held) {
       VIADUCT_TRY(record_, recordOf(*held));
-      elected_ = held->created;
+      elected_ = std::move(held);
       return Ok{};
     }
+    VIADUCT_TRY(const bool ours, serve());
+    if (ours) return Ok{};
   }
 }
 
-Result<ServerRecord> Joining::recordOf(const KeyValue& kv) const {
-  const auto entry = etcd::decodeRecord<etcd::Entry>(kv.value);
-  auto record = entry ? etcd::decodeRecord<ServerRecord>(entry->value) : std::nullopt;
+Result<ServerRecord> Joining::recordOf(const std::string& value) const {
+  auto record = decodeRecord<ServerRecord>(value);
   if (record) return *std::move(record);
   return Error{.code = Code::kProtocol,
                .operation = fmt::format("join group {}", request_.group),
@@ -155,40 +151,36 @@ Result<ServerRecord> Joining::recordOf(const KeyValue& kv) const {
 Result<bool> Joining::serve() {
   ServerRecord record{.name = request_.name};
   VIADUCT_CHECK(base::fillSecret(record.secret));
-  const auto bell = std::make_shared<Bell>();
   ElectedServer mine;
+  mine.key = std::make_shared<ServerKey>();
   VIADUCT_TRY(mine.server, EmbeddedServer::start({.listen = everyInterface(0),
-                                                  .token = secretOf(site_.token, record.secret),
-                                                  .detect = site_.detect,
-                                                  .over = [bell] { bell->ring(); }}));
+                                                  .token = secretOf(options_.token, record.secret),
+                                                  .detect = options_.detect,
+                                                  .over = [key = mine.key] { key->over(); }}));
   record.addresses = mine.server->addresses();
   record.addresses.resize(std::min(record.addresses.size(), kMaxAddresses));
-  VIADUCT_TRY(mine.key,
-              HeldKey::make(
-                  site_.client,
-                  {.key = key_,
-                   .value = etcd::encodeRecord(record),
-                   .detect = site_.detect,
-                   .bell = bell,
-                   .lost = [server = mine.server.get()](const Error& why) { server->close(why); }},
-                  waiting(until_)));
-  if (!mine.key) return false;
+  const Claim claim{.key = key_,
+                    .value = encodeRecord(record),
+                    .lost = [server = mine.server.get()](const Error& why) { server->close(why); }};
+  VIADUCT_TRY(auto key, place_.claim(claim, waiting(until_)));
+  if (!key) return false;
+  mine.key->hold(std::move(key));
   record_ = std::move(record);
-  elected_ = 0;
+  elected_.reset();
   server_ = std::move(mine);
   return true;
 }
 
 Result<std::unique_ptr<ElectedGroup>> Joining::dial() const {
-  const base::Key token = base::secretFromText(secretOf(site_.token, record_.secret));
+  const base::Key token = base::secretFromText(secretOf(options_.token, record_.secret));
   VIADUCT_TRY(
       auto server,
-      embedded::openSite({.where = fmt::format("{} (in {} at {})", site_.client->text(),
+      embedded::openSite({.where = fmt::format("{} (in {} at {})", electorate_->text(),
                                                record_.name, fmt::join(record_.addresses, ", ")),
-                          .name_space = site_.root,
+                          .name_space = rootOf(options_),
                           .addresses = record_.addresses,
                           .token = token,
-                          .waiting = site_.waiting}));
+                          .waiting = options_.waiting}));
   return std::make_unique<ElectedGroup>(
       std::move(server), Elected{.server_name = record_.name,
                                  .cipher = std::make_unique<base::Cipher>(base::deriveKey(
@@ -196,6 +188,25 @@ Result<std::unique_ptr<ElectedGroup>> Joining::dial() const {
 }
 
 }  // namespace
+
+void ServerKey::hold(std::unique_ptr<PublishedName> key) {
+  state_.with([&](State& state) {
+    state.key = std::move(key);
+    if (state.over) state.key->withdrawSoon();
+  });
+}
+
+void ServerKey::over() {
+  state_.with([](State& state) {
+    state.over = true;
+    if (state.key) state.key->withdrawSoon();
+  });
+}
+
+void ServerKey::letGo() {
+  std::unique_ptr<PublishedName> key;  // destroyed without the lock
+  state_.with([&](State& state) { key = std::move(state.key); });
+}
 
 void Electorate::outlive(ElectedServer server, std::string member) {
   std::vector<Leftover> over;  // destroyed without the lock

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "meet/groups/election.h"
 #include "meet/groups/group_client.h"
 #include "meet/place.h"
+#include "meet/stored_place.h"
 
 namespace viaduct::meet {
 namespace groups {
@@ -22,13 +25,13 @@ class EmbeddedGroups final : public GroupPlace {
   const SitePtr site_;
 };
 
-class EtcdGroups final : public GroupPlace {
+class ElectedGroups final : public GroupPlace {
  public:
-  explicit EtcdGroups(etcd::EtcdSite site)
-      : electorate_(std::make_shared<Electorate>(std::move(site))) {}
+  explicit ElectedGroups(std::shared_ptr<Electorate> electorate)
+      : electorate_(std::move(electorate)) {}
   Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
                                       const StopFlag& stop) override {
-    return joinElected(electorate_, request, etcd::clamped(until), stop);
+    return joinElected(electorate_, request, clamped(until), stop);
   }
 
  private:
@@ -39,15 +42,17 @@ class EtcdGroups final : public GroupPlace {
 }  // namespace groups
 
 Result<std::unique_ptr<GroupPlace>> openGroupPlace(const PlaceOptions& options) {
-  VIADUCT_TRY(ChosenPlace chosen, choosePlace(options.where));
+  VIADUCT_TRY(const ChosenPlace chosen, choosePlace(options.where));
   PlaceOptions own = options;
-  own.where = std::move(chosen.where);
-  if (chosen.entry->name != "embedded") {
-    VIADUCT_TRY(auto site, etcd::siteOf(own));
-    return std::unique_ptr<GroupPlace>(std::make_unique<groups::EtcdGroups>(std::move(site)));
+  own.where = chosen.where;
+  if (chosen.entry->name == "embedded") {
+    VIADUCT_TRY(auto site, embedded::siteOf(own));
+    return std::unique_ptr<GroupPlace>(std::make_unique<groups::EmbeddedGroups>(std::move(site)));
   }
-  VIADUCT_TRY(auto site, embedded::siteOf(own));
-  return std::unique_ptr<GroupPlace>(std::make_unique<groups::EmbeddedGroups>(std::move(site)));
+  VIADUCT_TRY(auto place, chosen.entry->open(own));
+  return std::unique_ptr<GroupPlace>(
+      std::make_unique<groups::ElectedGroups>(std::make_shared<groups::Electorate>(
+          std::move(place), options, fmt::format("{} {}", chosen.entry->name, chosen.where))));
 }
 
 }  // namespace viaduct::meet

@@ -1,4 +1,4 @@
-// The value of a group's key in etcd. Threads: plain values.
+// The value of a group's key at a meeting place. Threads: plain values.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/net/crypto.h"
-#include "meet/etcd/records.h"
+#include "meet/records.h"
 
 namespace viaduct::meet::groups {
 

@@ -5,8 +5,6 @@
 namespace viaduct::meet::groups {
 namespace {
 
-using etcd::decodeRecord, etcd::encodeRecord;
-
 TEST(ServerRecord, DecodesToTheEncodedValues) {
   const ServerRecord record{
       .secret = {1, 2}, .name = "a:1", .addresses = {"10.0.0.1:5", "[::1]:5"}};
@@ -22,7 +20,7 @@ TEST(ServerRecord, MalformedBytesDecodeToNothing) {
   for (std::size_t i = 0; i < server.size(); ++i)
     EXPECT_FALSE(decodeRecord<ServerRecord>(server.substr(0, i))) << i;
   EXPECT_FALSE(decodeRecord<ServerRecord>(server + "x"));
-  EXPECT_FALSE(decodeRecord<etcd::Entry>(server)) << "one is not the other";
+  EXPECT_FALSE(decodeRecord<Entry>(server)) << "one is not the other";
   ServerRecord many;
   many.addresses.resize(kMaxAddresses + 1, "b:1");
   EXPECT_FALSE(decodeRecord<ServerRecord>(encodeRecord(many)));

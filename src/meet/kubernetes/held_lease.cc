@@ -141,7 +141,8 @@ Clock::time_point HeldLease::nextRenewal(Clock::time_point last) const {
 Clock::time_point HeldLease::renew() {
   const auto begun = Clock::now();
   // The other Leases of this process wait for this call.
-  const Status renewed = renew({.until = begun + site_->leaseTime() / 3, .stop = &stop_});
+  const Duration time = site_->leaseTime();
+  const Status renewed = renew({.until = begun + time / 3, .stop = &stop_});
   if (!stop_ && !renewed && !failing_)
     base::log(base::LogLevel::kWarning, "the name \"{}\" is not renewed: {}", lease_.agent,
               renewed.error().text());

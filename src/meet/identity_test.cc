@@ -1,14 +1,14 @@
-#include "meet/etcd/identity.h"
+#include "meet/identity.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 namespace {
 
-TEST(EtcdIdentity, WeAreAliveAndOthersAreNotProvenDead) {
+TEST(ProcessIdentity, WeAreAliveAndOthersAreNotProvenDead) {
   ASSERT_FALSE(ownIdentity().empty());
   EXPECT_FALSE(isProvablyDead(ownIdentity()));
   for (const char* text : {"", "|", "x|1 2", "|1 2", "another boot|999999 1"})
@@ -18,7 +18,7 @@ TEST(EtcdIdentity, WeAreAliveAndOthersAreNotProvenDead) {
     EXPECT_FALSE(isProvablyDead(world + "|" + process)) << process;
 }
 
-TEST(EtcdIdentity, AProcessThatHasEndedIsDead) {
+TEST(ProcessIdentity, AProcessThatHasEndedIsDead) {
   const pid_t pid = ::fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) ::_exit(0);
@@ -27,10 +27,10 @@ TEST(EtcdIdentity, AProcessThatHasEndedIsDead) {
   EXPECT_TRUE(isProvablyDead(world + "|" + std::to_string(pid) + " 12345"));
 }
 
-TEST(EtcdIdentity, AReusedPidIsNoSignOfLife) {
+TEST(ProcessIdentity, AReusedPidIsNoSignOfLife) {
   const std::string world = ownIdentity().substr(0, ownIdentity().rfind('|'));
   EXPECT_TRUE(isProvablyDead(world + "|" + std::to_string(::getpid()) + " 1"));
 }
 
 }  // namespace
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet

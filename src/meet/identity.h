@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 
 // The kernel's boot, the namespaces and the process. No other process ever has the same text. Empty
 // if the system does not tell enough.
@@ -13,4 +13,4 @@ const std::string& ownIdentity();
 // proof it is false, since a process on another host may well be alive.
 bool isProvablyDead(const std::string& identity);
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet

@@ -1,4 +1,5 @@
-// The values of Viaduct's keys in etcd. Any program with access may have written a key, so
+// The values of Viaduct's keys at a place that stores values. Any program with access may have
+// written a key, so
 // malformed bytes decode to nothing. Threads: pure functions.
 #pragma once
 
@@ -9,7 +10,7 @@
 
 #include "base/fields.h"
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 
 // Changes with the meaning of any record: processes of two versions do not meet.
 inline constexpr std::uint8_t kRecordVersion = 1;
@@ -40,4 +41,4 @@ auto fields(base::Is<Entry> auto& e) { return std::tie(e.identity, e.value); }
 // Escapes a name, "a/b" as "a%2fb", because it is one part of a key.
 std::string escaped(std::string_view name);
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet

@@ -1,4 +1,4 @@
-#include "meet/etcd/identity.h"
+#include "meet/identity.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <iterator>
 #include <sstream>
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 namespace {
 
 std::string readLink(const char* path) {
@@ -72,4 +72,4 @@ bool isProvablyDead(const std::string& identity) {
   return !start.empty() && start != std::string(parsed.ptr + 1, end);
 }
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet

@@ -1,8 +1,8 @@
-#include "meet/etcd/records.h"
+#include "meet/records.h"
 
 #include <fmt/format.h>
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 
 std::string escaped(std::string_view name) {
   std::string out;
@@ -17,4 +17,4 @@ std::string escaped(std::string_view name) {
   return out;
 }
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet

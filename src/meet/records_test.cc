@@ -1,25 +1,25 @@
-#include "meet/etcd/records.h"
+#include "meet/records.h"
 
 #include <gtest/gtest.h>
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet {
 namespace {
 
-TEST(EtcdRecords, AnEntryDecodesToTheEncodedValues) {
+TEST(Records, AnEntryDecodesToTheEncodedValues) {
   const auto entry = decodeRecord<Entry>(encodeRecord(Entry{"boot|1 2", "value"}));
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->identity, "boot|1 2");
   EXPECT_EQ(entry->value, "value");
 }
 
-TEST(EtcdRecords, TruncatedOrTooLongBytesDecodeToNothing) {
+TEST(Records, TruncatedOrTooLongBytesDecodeToNothing) {
   const std::string entry = encodeRecord(Entry{"i", "v"});
   for (std::size_t i = 0; i < entry.size(); ++i)
     EXPECT_FALSE(decodeRecord<Entry>(entry.substr(0, i))) << i;
   EXPECT_FALSE(decodeRecord<Entry>(entry + "x"));
 }
 
-TEST(EtcdRecords, ANameIsOnePartOfAKey) { EXPECT_EQ(escaped("a/b c-1_.%"), "a%2fb%20c-1_.%25"); }
+TEST(Records, ANameIsOnePartOfAKey) { EXPECT_EQ(escaped("a/b c-1_.%"), "a%2fb%20c-1_.%25"); }
 
 }  // namespace
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet

@@ -1,0 +1,185 @@
+#include "meet/tcpstore/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace viaduct::meet::tcpstore {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{50}, kLongestPause{4000}, kStopLook{50};
+// A store answers each query but WAIT at once.
+constexpr milliseconds kAnswerTime{3000};
+// A try that timed out sooner than this says nothing about the store.
+constexpr milliseconds kTellingTry{1000};
+// A store that restarts may close a greeting. If it closes this many in a row, it is none.
+constexpr int kRefusals = 3;
+// No key has this value, so COMPARE_SET with it twice reads a key and changes none. GET would close
+// a connection of torch 1.x if the key is missing.
+constexpr const char* kNoValue = "?";
+
+// Another try would fail in the same way.
+bool isFinal(const Error& why, int refusals) {
+  return why.code == Code::kProtocol || why.code == Code::kInvalid ||
+         (why.code == Code::kUnsupported && refusals >= kRefusals);
+}
+
+}  // namespace
+
+BackOff::BackOff()
+    : random_(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()) ^
+              reinterpret_cast<std::uintptr_t>(this)) {}
+
+Duration BackOff::next() {
+  const Duration longest = std::min(kFirstPause * (1 << std::min(tries_++, 7)), kLongestPause);
+  const auto half = static_cast<std::uint64_t>(longest.count() / 2);
+  return Duration(half + random_.below(half));
+}
+
+Error explained(Error why, const std::string& operation, const std::string& store) {
+  why.detail = why.operation == "TCPStore"
+                   ? fmt::format("{}: {}", store, why.detail)
+                   : fmt::format("{}: {}: {}", store, why.operation, why.detail);
+  why.operation = operation + ": TCPStore";
+  why.peer.clear();  // the detail names the store
+  if (why.code == Code::kPeerLost && why.remedy == "start it, and check its port") {
+    why.cause =
+        "no TCPStore listens there: torch.distributed's master is not running, or has "
+        "another port";
+    why.remedy = "start the master (rank 0), and check host and port";
+  }
+  return why;
+}
+
+Client::Client(std::string where)
+    : where_(std::move(where)), text_(fmt::format("tcpstore {}", where_)) {}
+
+Result<std::unique_ptr<Connection>> Client::connect(const Limits& limits) {
+  std::optional<Dialect> known;
+  {
+    const std::lock_guard lock(mutex_);
+    known = dialect_;
+  }
+  auto out = Connection::open(where_, known, limits);
+  if (!out) return out;
+  const std::lock_guard lock(mutex_);
+  dialect_ = (*out)->dialect();
+  return out;
+}
+
+std::unique_ptr<Connection> Client::takeIdle() {
+  const std::lock_guard lock(mutex_);
+  return std::move(idle_);
+}
+
+void Client::keepIdle(std::unique_ptr<Connection> connection) {
+  if (!connection->usable()) return;
+  const std::lock_guard lock(mutex_);
+  if (!idle_) idle_ = std::move(connection);
+}
+
+void Client::closeIdle() { takeIdle(); }
+
+Limits Client::limitsOf(const Wait& wait, std::function<bool()> goes_on) const {
+  return {.until = std::min(wait.until, Clock::now() + kAnswerTime), .goes_on = std::move(goes_on)};
+}
+
+Result<Answer> Client::call(const Wait& wait, const Use& use) {
+  std::optional<Error> last;
+  auto begun = Clock::now();  // of the current try
+  const auto failed = [&](Error why) {
+    const bool cut_short = why.code == Code::kTimeout && Clock::now() - begun < kTellingTry;
+    if (!last || !cut_short) last = std::move(why);
+  };
+  const auto goesOn = [&] {
+    if (wait.aloud != nullptr && wait.aloud->isDue())
+      wait.aloud->tell(last ? explained(*last, wait.operation, text_) : wait.timedOut());
+    return !wait.stopped();
+  };
+  BackOff pauses;
+  int refusals = 0;
+  bool idle = true;  // the first try may use an idle connection, which may have ended
+  for (;;) {
+    auto connection = idle ? takeIdle() : nullptr;
+    const bool fresh = !connection;
+    idle = false;
+    begun = Clock::now();
+    if (fresh) {
+      auto opened = connect(limitsOf(wait, goesOn));
+      if (opened)
+        connection = *std::move(opened);
+      else
+        failed(std::move(opened).error());
+    }
+    if (connection) {
+      auto answer = use(*connection, limitsOf(wait, goesOn));
+      keepIdle(std::move(connection));
+      if (answer) return answer;
+      failed(std::move(answer).error());
+      // Another process may have taken the port, with a store of the other dialect.
+      const std::lock_guard lock(mutex_);
+      if (fresh && last->code == Code::kPeerLost) dialect_.reset();
+    }
+    if (wait.stopped()) return wait.cancelled();
+    refusals = last->code == Code::kUnsupported ? refusals + 1 : 0;
+    const auto now = Clock::now();
+    if (isFinal(*last, refusals) || now >= wait.until)
+      return explained(*std::move(last), wait.operation, text_);
+    if (!fresh) continue;
+    const auto next = std::min(wait.until, now + pauses.next());
+    while (Clock::now() < next) {
+      if (!goesOn()) return wait.cancelled();
+      std::this_thread::sleep_for(std::min<Duration>(kStopLook, next - Clock::now()));
+    }
+  }
+}
+
+Result<std::optional<std::string>> Client::read(const std::string& key, const Wait& wait) {
+  VIADUCT_TRY(const std::string value, compareSet(key, kNoValue, kNoValue, wait));
+  if (value.empty() || value == kNoValue) return std::optional<std::string>();
+  return std::optional(value);
+}
+
+Result<std::string> Client::compareSet(const std::string& key, const std::string& expected,
+                                       const std::string& desired, const Wait& wait) {
+  VIADUCT_TRY(Answer answer, call(wait, [&](Connection& connection, const Limits& limits) {
+                return connection.ask(compareSetQuery(connection.dialect(), key, expected, desired),
+                                      Form::kBytes, limits);
+              }));
+  return std::move(answer.bytes);
+}
+
+// The store does not answer SET, so a query that it answers follows. Unlike SET, COMPARE_SET does
+// not wake the clients that wait for the key.
+Status Client::set(const std::string& key, const std::string& value, const Wait& wait) {
+  VIADUCT_CHECK(call(wait, [&](Connection& connection, const Limits& limits) {
+    const Dialect dialect = connection.dialect();
+    return connection.ask(setQuery(dialect, key, value) + countKeysQuery(dialect), Form::kNumber,
+                          limits);
+  }));
+  return Ok{};
+}
+
+Result<bool> Client::awaitKey(const std::string& key, Clock::time_point until, const Wait& wait,
+                              const std::string& before) {
+  bool there = true;
+  VIADUCT_CHECK(call(wait, [&](Connection& connection, Limits limits) -> Result<Answer> {
+    const Dialect dialect = connection.dialect();
+    limits.until = std::min(until, wait.until);
+    auto got = connection.ask(
+        (before.empty() ? "" : setQuery(dialect, before, "1")) + waitQuery(dialect, key),
+        Form::kByte, limits);
+    const bool later =
+        !got && (got.error().code == Code::kTimeout || got.error().code == Code::kPeerLost);
+    there = got && got->number == 0;
+    return later ? Answer{} : got;
+  }));
+  return there;
+}
+
+}  // namespace viaduct::meet::tcpstore

@@ -1,0 +1,220 @@
+// Opens a meeting place at a TCPStore of torch.distributed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "base/guarded.h"
+#include "base/net/address.h"
+#include "meet/identity.h"
+#include "meet/place_options.h"
+#include "meet/stored_place.h"
+#include "meet/tcpstore/keeper.h"
+
+namespace viaduct::meet::tcpstore {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kLeastLease{5};
+constexpr std::uint16_t kUsualPort = 29500;
+// A living owner answers in milliseconds. After the first time, the reader looks whether another
+// owner has come, for as long. It then asks again and waits twice as long, because the store may
+// be busy.
+constexpr milliseconds kFirstPatience{250}, kLongestPatience{2000};
+// A reader that waits for the end of a name asks again after this time.
+constexpr milliseconds kAskAgain{1000};
+
+// An entry of this place, which withdraws it.
+class TcpStoreName final : public PublishedName {
+ public:
+  TcpStoreName(std::shared_ptr<Keeper> keeper, std::shared_ptr<KeptName> name)
+      : keeper_(std::move(keeper)), name_(std::move(name)) {}
+  ~TcpStoreName() override { keeper_->remove(name_); }
+  TcpStoreName(const TcpStoreName&) = delete;
+  TcpStoreName& operator=(const TcpStoreName&) = delete;
+  void withdrawSoon() override {
+    name_->withdraw_soon = true;
+    keeper_->wake();
+  }
+
+ private:
+  const std::shared_ptr<Keeper> keeper_;
+  const std::shared_ptr<KeptName> name_;
+};
+
+class TcpStorePlace final : public StoredPlace {
+ public:
+  TcpStorePlace(std::shared_ptr<Client> client, std::string root, Duration lease,
+                base::SayWaiting say)
+      : StoredPlace(client->text(), Taken::kLives, 2 * lease, std::move(say)),
+        client_(std::move(client)),
+        root_(std::move(root)),
+        lease_(lease),
+        keeper_(std::make_shared<Keeper>(client_, root_, lease)) {}
+  Result<std::unique_ptr<PublishedName>> claim(const Claim& claim, const Wait& wait) override;
+  void closeIdle() override { client_->closeIdle(); }
+
+ protected:
+  Result<std::optional<Entry>> awaitEntry(const std::string& key, const EnoughEntry& enough,
+                                          const Wait& wait) override;
+
+ private:
+  class Reading;
+  bool isFree(const std::string& key, const std::string& record, const Head& head);
+
+  const std::shared_ptr<Client> client_;
+  const std::string root_;  // prefix of all keys
+  const Duration lease_;
+  const std::shared_ptr<Keeper> keeper_;
+  // The heads whose owners have not answered for the time of a lease, by key.
+  base::Guarded<std::map<std::string, std::string>> stale_;
+};
+
+// One wait for a key.
+class TcpStorePlace::Reading {
+ public:
+  Reading(TcpStorePlace& place, const std::string& key, const EnoughEntry& enough, const Wait& wait)
+      : place_(place), key_(place.root_ + "/" + key), enough_(enough), wait_(wait) {}
+
+  Result<std::optional<Entry>> run();
+
+ private:
+  enum class State : std::uint8_t { kAbsent, kAlive, kStale, kUnknown };
+
+  Result<State> judge(const std::string& record);
+  Result<bool> ownerAnswers();
+  Status waitForChange(State state);
+
+  TcpStorePlace& place_;
+  const std::string key_;
+  const EnoughEntry& enough_;
+  const Wait& wait_;
+  Head head_;               // as it was read last; generation 0: none yet
+  bool changed_ = false;    // the head was seen to change while this call waited for it
+  std::string unanswered_;  // the owner that does not answer
+  Clock::time_point unanswered_since_ = {};
+  milliseconds patience_ = kFirstPatience;
+};
+
+Result<std::optional<Entry>> TcpStorePlace::Reading::run() {
+  for (;;) {
+    VIADUCT_TRY(const auto found, place_.client_->read(key_, wait_));
+    State state = State::kAbsent;
+    if (found) {
+      auto head = decodeRecord<Head>(*found);
+      if (!head) return foreignData(wait_.operation, key_);
+      changed_ = changed_ && head->generation > head_.generation;
+      head_ = *std::move(head);
+      VIADUCT_TRY(state, judge(*found));
+    } else {
+      head_ = {};
+    }
+    const bool there = state == State::kAlive;
+    if (state != State::kUnknown && enough_(there ? std::optional(head_.entry) : std::nullopt))
+      return there ? std::optional(head_.entry) : std::nullopt;
+    VIADUCT_CHECK(waitForChange(state));
+    if (wait_.stopped()) return wait_.cancelled();
+    if (Clock::now() >= wait_.until) return wait_.timedOut();
+  }
+}
+
+// A change that this call has waited for is new. Otherwise the owner has to answer now.
+Result<TcpStorePlace::Reading::State> TcpStorePlace::Reading::judge(const std::string& record) {
+  if (!head_.present) return State::kAbsent;
+  if (changed_ || head_.owner == place_.keeper_->owner()) return State::kAlive;
+  if (isProvablyDead(head_.entry.identity)) return State::kStale;
+  const auto asked = Clock::now();
+  VIADUCT_TRY(const bool alive, ownerAnswers());
+  if (alive) return State::kAlive;
+  if (unanswered_ != head_.owner) {
+    unanswered_ = head_.owner;
+    unanswered_since_ = asked;
+    patience_ = kFirstPatience;
+  }
+  patience_ = std::min(2 * patience_, kLongestPatience);
+  if (Clock::now() - unanswered_since_ < place_.lease_) return State::kUnknown;
+  place_.stale_.with([&](auto& stale) { stale[key_] = record; });
+  return State::kStale;
+}
+
+Result<bool> TcpStorePlace::Reading::ownerAnswers() {
+  const OwnerKeys keys = ownerKeys(place_.root_, head_.owner);
+  VIADUCT_TRY(const auto beat, place_.client_->read(keys.beat, wait_));
+  if (!beat) return false;
+  const std::uint64_t n = std::strtoull(beat->c_str(), nullptr, 10);
+  return place_.client_->awaitKey(keys.answer(n), Clock::now() + patience_, wait_,
+                                  keys.question(n));
+}
+
+Status TcpStorePlace::Reading::waitForChange(State state) {
+  const auto until = state == State::kAbsent    ? wait_.until
+                     : state == State::kUnknown ? Clock::now() + patience_
+                                                : Clock::now() + kAskAgain;
+  VIADUCT_TRY(changed_, place_.client_->awaitKey(changeKey(key_, head_.generation + 1),
+                                                 std::min(until, wait_.until), wait_));
+  return Ok{};
+}
+
+Result<std::optional<Entry>> TcpStorePlace::awaitEntry(const std::string& key,
+                                                       const EnoughEntry& enough,
+                                                       const Wait& wait) {
+  return Reading(*this, key, enough, wait).run();
+}
+
+bool TcpStorePlace::isFree(const std::string& key, const std::string& record, const Head& head) {
+  return !head.present || isProvablyDead(head.entry.identity) || stale_.with([&](auto& stale) {
+    const auto at = stale.find(key);
+    return at != stale.end() && at->second == record;
+  });
+}
+
+Result<std::unique_ptr<PublishedName>> TcpStorePlace::claim(const Claim& claim, const Wait& wait) {
+  const std::string key = root_ + "/" + claim.key;
+  VIADUCT_TRY(const auto found, client_->read(key, wait));
+  Head before;
+  if (found) {
+    auto head = decodeRecord<Head>(*found);
+    if (!head) return foreignData(wait.operation, key);
+    if (!isFree(key, *found, *head)) return std::unique_ptr<PublishedName>();
+    before = *std::move(head);
+  }
+  VIADUCT_CHECK(keeper_->start(wait));
+  const auto name = std::make_shared<KeptName>();
+  name->key = key;
+  name->lost = claim.lost;
+  name->head = {.generation = before.generation + 1,
+                .owner = keeper_->owner(),
+                .present = true,
+                .entry = {.identity = ownIdentity(), .value = claim.value}};
+  const std::string record = encodeRecord(name->head);
+  VIADUCT_TRY(const std::string now, client_->compareSet(key, found.value_or(""), record, wait));
+  if (now != record) return std::unique_ptr<PublishedName>();
+  stale_.with([&](auto& stale) { stale.erase(key); });
+  keeper_->add(name);
+  auto out = std::make_unique<TcpStoreName>(keeper_, name);
+  VIADUCT_CHECK(client_->set(changeKey(key, before.generation + 1), "1", wait));
+  return std::unique_ptr<PublishedName>(std::move(out));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
+  auto where = base::parseHostPort(options.where, 0, options.where.size(), kUsualPort);
+  if (!where || where->port == 0 || where->host == "*")
+    return Error{
+        .operation = "meeting place",
+        .detail = fmt::format("\"tcpstore:{}\": {}", options.where,
+                              where ? "members cannot reach this address" : where.error().detail),
+        .remedy = "write tcpstore:HOST:PORT with torch.distributed's master"};
+  std::string root = rootOf(options);
+  if (!root.starts_with('/')) root.insert(0, "/");  // as torch begins all keys
+  return std::unique_ptr<MeetingPlace>(std::make_unique<TcpStorePlace>(
+      std::make_shared<Client>(base::hostPortText(where->host, where->port)), std::move(root),
+      std::max<Duration>(kLeastLease, options.detect), options.waiting));
+}
+
+}  // namespace viaduct::meet::tcpstore

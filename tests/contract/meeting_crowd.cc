@@ -1,0 +1,168 @@
+// Thousands of clients of one meeting place, as threads of this process. VIADUCT_MEET_CLIENTS sets
+// their number, VIADUCT_MEET_AWAY the seconds for which the server is gone.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <viaduct/deadline.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "contract/meeting_places.h"
+#include "meet/place.h"
+#include "process/process.h"
+#include "support/paths.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+
+const StopFlag kNeverStop{false};
+constexpr auto kPatience = 120s;
+
+std::size_t numberFrom(const char* name, std::size_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// Lets this process open so many descriptors, if the system allows it.
+bool raiseDescriptors(std::size_t count) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= count) return true;
+  limit.rlim_cur = count;
+  limit.rlim_max = std::max<rlim_t>(limit.rlim_max, count);
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+class MeetingCrowd : public ::testing::TestWithParam<PlaceKind> {
+ protected:
+  void SetUp() override {
+    if (!running_) GTEST_SKIP() << "skipped: no " << GetParam().name << " on this machine";
+    // Both ends of each connection are in this process.
+    if (!raiseDescriptors(16 * clients_ + 1024))
+      GTEST_SKIP() << "skipped: no " << 16 * clients_ << " descriptors";
+  }
+  static double secondsSince(Clock::time_point begun) {
+    return std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+
+  const std::size_t clients_ = numberFrom("VIADUCT_MEET_CLIENTS", 128);
+  std::unique_ptr<RunningPlace> running_ = GetParam().start("secret", 10s);
+};
+
+// Each client publishes its name and finds two others, at the same time as all others. Then the
+// server is gone for a while. Afterwards each client finds a name again.
+TEST_P(MeetingCrowd, AllFindEachOtherAlsoAfterTheServerWasAway) {
+  const auto away = std::chrono::seconds(numberFrom("VIADUCT_MEET_AWAY", 1));
+  const auto options = running_->options();
+  std::atomic<std::size_t> failed{0};
+  std::barrier together(static_cast<std::ptrdiff_t>(clients_ + 1));
+  const auto check = [&failed](const auto& result) {
+    if (result) return;
+    if (failed++ == 0) ADD_FAILURE() << result.error().text();
+  };
+  const auto nameOf = [this](std::size_t i) { return "n" + std::to_string(i % clients_); };
+  std::vector<std::thread> clients;
+  for (std::size_t i = 0; i < clients_; ++i)
+    clients.emplace_back([&, i] {
+      auto place = openMeetingPlace(options);
+      check(place);
+      together.arrive_and_wait();
+      auto entry = (*place)->publish(nameOf(i), "v" + std::to_string(i), kPatience);
+      check(entry);
+      check((*place)->find(nameOf(i + 1), kPatience, kNeverStop));
+      check((*place)->find(nameOf(i + clients_ / 2), kPatience, kNeverStop));
+      together.arrive_and_wait();
+      together.arrive_and_wait();  // the server is back
+      check((*place)->find(nameOf(i + 1), kPatience, kNeverStop));
+      together.arrive_and_wait();
+    });
+  together.arrive_and_wait();
+  auto begun = Clock::now();
+  together.arrive_and_wait();
+  const double met = secondsSince(begun);
+  const auto first = static_cast<double>(running_->requests()) / static_cast<double>(clients_);
+  running_->kill();
+  std::this_thread::sleep_for(away);
+  running_->revive();
+  begun = Clock::now();
+  const auto before = running_->requests();
+  together.arrive_and_wait();
+  together.arrive_and_wait();
+  const double back = secondsSince(begun);
+  const auto again =
+      static_cast<double>(running_->requests() - before) / static_cast<double>(clients_);
+  std::printf(
+      "%s: %zu clients met in %.2f s with %.1f requests each; after %lld s without the server all "
+      "were found in %.2f s with %.1f requests each\n",
+      GetParam().name.c_str(), clients_, met, first, static_cast<long long>(away.count()), back,
+      again);
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(failed, 0U);
+}
+
+TEST_P(MeetingCrowd, AWaitingSearchEndsWithThePublication) {
+  auto publisher = openMeetingPlace(running_->options()),
+       seeker = openMeetingPlace(running_->options());
+  ASSERT_TRUE(publisher && seeker);
+  ASSERT_TRUE((*publisher)->publish("first", "", kPatience));  // connects
+  std::vector<double> waits;
+  for (int round = 0; round < 21; ++round) {
+    const std::string name = "n" + std::to_string(round);
+    auto found = std::async(std::launch::async, [&] {
+      const auto value = (*seeker)->find(name, kPatience, kNeverStop);
+      EXPECT_TRUE(value) << value.error().text();
+      return Clock::now();
+    });
+    // Gives the search time to wait at the server. Without it the test passes too.
+    std::this_thread::sleep_for(30ms);
+    const auto begun = Clock::now();
+    const auto entry = (*publisher)->publish(name, "v", kPatience);
+    ASSERT_TRUE(entry) << entry.error().text();
+    waits.push_back(std::chrono::duration<double, std::milli>(found.get() - begun).count());
+  }
+  std::ranges::sort(waits);
+  std::printf("%s: published until found: median %.2f ms, max %.2f ms\n", GetParam().name.c_str(),
+              waits[waits.size() / 2], waits.back());
+}
+
+// The process is in a PID namespace of its own, as on another host, so that nothing proves its
+// death.
+TEST_P(MeetingCrowd, AKilledProcessIsNotBelievedWithinTwoLeases) {
+  if (!mayUnshare({"--pid", "--fork"})) GTEST_SKIP() << "skipped: no right to unshare";
+  constexpr auto kLease = 5s;
+  running_ = GetParam().start("secret", 2s);
+  const auto options = running_->options();
+  Process owner({"unshare", "--pid", "--fork", "--kill-child", kMeetingMember, options.where,
+                 options.token, "owner", "2000"});
+  ASSERT_EQ(owner.ask("publish n old 60000"), "ok ");
+  auto seeker = openMeetingPlace(options), next = openMeetingPlace(options);
+  ASSERT_TRUE(seeker && next);
+  ASSERT_TRUE((*seeker)->find("n", kPatience, kNeverStop));
+  owner.kill();
+  const auto begun = Clock::now();
+  while ((*seeker)->find("n", 300ms, kNeverStop)) EXPECT_LT(secondsSince(begun), 60);
+  const double gone = secondsSince(begun);
+  const auto entry = (*next)->publish("n", "new", kPatience);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const double free = secondsSince(begun);
+  std::printf("%s: killed until not believed %.2f s, until another process has the name %.2f s\n",
+              GetParam().name.c_str(), gone, free);
+  EXPECT_LT(Clock::now() - begun, 2 * kLease);
+  EXPECT_EQ(*(*seeker)->find("n", kPatience, kNeverStop), "new");
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, MeetingCrowd, ::testing::ValuesIn(placeKinds()),
+                         [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace viaduct::testing
