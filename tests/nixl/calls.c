@@ -575,6 +575,7 @@ static void two_processes(void) {
   int status;
   IS(waitpid(other.pid, &status, 0) == other.pid && status == 0);
   OK(nixl_capi_destroy_agent(agent));
+  free(memory);
 }
 
 /* The target gets the signal before or after the post. The transfer ends with an error in time. */
@@ -599,6 +600,7 @@ static void target_fails(int with, bool before) {
   FAILS(nixl_capi_get_xfer_status(agent, request));
   give_up(agent, request);
   OK(nixl_capi_destroy_agent(agent));
+  free(memory);
   kill(other.pid, SIGKILL);
   IS(waitpid(other.pid, &status, 0) == other.pid);
 }
