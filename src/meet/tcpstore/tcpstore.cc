@@ -155,7 +155,7 @@ Clock::time_point TcpStorePlace::Reading::patienceEnd() const {
   const auto now = Clock::now();
   const auto verdict = unanswered_since_ + place_.lease_;
   const bool pending = unanswered_ == head_.owner && verdict > now;
-  return pending ? std::min(now + patience_, verdict) : now + patience_;
+  return pending ? std::min(now + patience_, verdict) : now + kFirstPatience;
 }
 
 Status TcpStorePlace::Reading::waitForChange(State state) {
