@@ -88,6 +88,7 @@ class TcpStorePlace::Reading {
   Result<State> judge(const std::string& record);
   Result<bool> ownerAnswers();
   Status waitForChange(State state);
+  Clock::time_point patienceEnd() const;
 
   TcpStorePlace& place_;
   const std::string key_;
@@ -146,13 +147,20 @@ Result<bool> TcpStorePlace::Reading::ownerAnswers() {
   VIADUCT_TRY(const auto beat, place_.client_->read(keys.beat, wait_));
   if (!beat) return false;
   const std::uint64_t n = std::strtoull(beat->c_str(), nullptr, 10);
-  return place_.client_->awaitKey(keys.answer(n), Clock::now() + patience_, wait_,
-                                  keys.question(n));
+  return place_.client_->awaitKey(keys.answer(n), patienceEnd(), wait_, keys.question(n));
+}
+
+// The verdict on a silent owner comes at the end of the lease, not a long wait later.
+Clock::time_point TcpStorePlace::Reading::patienceEnd() const {
+  const auto now = Clock::now();
+  const auto verdict = unanswered_since_ + place_.lease_;
+  const bool pending = unanswered_ == head_.owner && verdict > now;
+  return pending ? std::min(now + patience_, verdict) : now + kFirstPatience;
 }
 
 Status TcpStorePlace::Reading::waitForChange(State state) {
   const auto until = state == State::kAbsent    ? wait_.until
-                     : state == State::kUnknown ? Clock::now() + patience_
+                     : state == State::kUnknown ? patienceEnd()
                                                 : Clock::now() + kAskAgain;
   VIADUCT_TRY(changed_, place_.client_->awaitKey(changeKey(key_, head_.generation + 1),
                                                  std::min(until, wait_.until), wait_));
