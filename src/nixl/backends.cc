@@ -45,7 +45,7 @@ std::vector<Memory> NixlAgent::networkMemories() const {
   for (const BackendInfo& backend : agent_->backends())
     for (const MemoryKind kind : backend.memory)
       if (const Memory memory = memoryOf(kind);
-          backend.open && !isStorage(memory) && !base::contains(out, memory))
+          backend.open && hasAddresses(memory) && !base::contains(out, memory))
         out.push_back(memory);
   return out;
 }

@@ -171,7 +171,7 @@ static void load_metadata(int from, nixl_capi_agent_t agent, const char* expecte
 static void target(struct other other, size_t bytes) {
   nixl_capi_agent_t agent = agent_named("target");
   unsigned char* memory = aligned_alloc(kBlock, bytes);
-  for (size_t i = 0; i < bytes; ++i) memory[i] = (unsigned char)(i / kBlock + 1);
+  for (size_t i = 0; i < kBytes; ++i) memory[i] = (unsigned char)(i / kBlock + 1);
   add_memory(agent, memory, bytes);
   const uintptr_t address = (uintptr_t)memory;
   put(other.out, &address, sizeof address);
@@ -596,7 +596,7 @@ static void target_fails(int with, bool before) {
   if (!before) IS(status == NIXL_CAPI_IN_PROG && kill(other.pid, with) == 0);
   if (status == NIXL_CAPI_IN_PROG) status = end_of(agent, request);
   IS(status == NIXL_CAPI_ERROR_BACKEND);
-  IS(now() - began < 10);
+  IS(now() - began < 20); /* VIADUCT_DETECT is 2 s; the machine may be busy */
   FAILS(nixl_capi_get_xfer_status(agent, request));
   give_up(agent, request);
   OK(nixl_capi_destroy_agent(agent));
