@@ -117,6 +117,7 @@ Status intoEndpoints(std::string_view text, std::string& into) {
 
 // NIXL refuses both of its places, too. The row of the other one stands before this one.
 Status intoTcpStore(std::string_view text, std::string& into) {
+  if (text.empty()) return Ok{};  // the fallback
   if (!into.empty()) return core::expectedForm("without NIXL_ETCD_ENDPOINTS");
   if (!hostAndPort(text)) return core::expectedForm("host:port of torch.distributed's TCPStore");
   return intoMeet(fmt::format("tcpstore:{}", text), into);
