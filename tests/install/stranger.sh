@@ -42,7 +42,7 @@ case $what in
       expect_stripped "$one"
     done
     [[ -s $prefix/include/viaduct/nixl_capi.h ]] || fail "there is no header of NIXL's C library"
-    [[ $("$prefix/bin/viaduct" exec --nixl -- sh -c 'echo $KVBM_NIXL_CAPI_LIB' 2>/dev/null) == \
+    [[ $("$prefix/bin/viaduct" exec --nixl -- printenv KVBM_NIXL_CAPI_LIB 2>/dev/null) == \
       "$(echo "$prefix"/lib*/viaduct/libnixl_capi.so)" ]] || fail "exec --nixl does not find the library"
     for one in doc/viaduct/{LICENSE,README.md,docs/install.md,examples/{hello_transfer.cc,pair.c}} \
       man/man1/viaduct{,-bench}.1 bash-completion/completions/viaduct zsh/site-functions/_viaduct \
