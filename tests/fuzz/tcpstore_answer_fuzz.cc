@@ -1,5 +1,5 @@
 // Any bytes as a TCPStore's answers, or as heads of names: no crash, an answer lies within its
-// bytes, and an accepted head encodes to the same bytes.
+// bytes, and an accepted head is accepted again after it was encoded.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr std::array kForms{Form::kNone, Form::kBytes, Form::kNumber, Form::kByt
 
 void head(const std::string& bytes) {
   const auto decoded = decodeRecord<Head>(bytes);
-  if (decoded && encodeRecord(*decoded) != bytes) std::abort();
+  if (decoded && !decodeRecord<Head>(encodeRecord(*decoded))) std::abort();
 }
 
 viaduct::fuzz::Sample sample(char kind, const std::string& bytes) {
