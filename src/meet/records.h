@@ -1,6 +1,5 @@
 // The values of Viaduct's keys at a place that stores values. Any program with access may have
-// written a key, so
-// malformed bytes decode to nothing. Threads: pure functions.
+// written a key, so malformed bytes decode to nothing. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
