@@ -38,7 +38,7 @@ class TcpBackend final : public core::Backend {
   // The index of the rail for a link's socket with this index and this local address.
   std::size_t railFor(std::size_t index, const base::SocketAddress& local) const;
   void forget(const TcpLink& link);
-  // Of all sockets of the rail, open and closed.
+  // The time that all sockets of the rail, open and closed, have spent on sealing.
   base::SealingTime& sealingTime(std::size_t rail) { return sealing_[rail]; }
   // Keeps the counts of a socket that is about to be closed.
   void addClosed(std::size_t rail, int fd);

@@ -74,7 +74,7 @@ class Keeper {
   std::mutex mutex_;  // of the next two
   std::vector<std::shared_ptr<KeptName>> names_;
   bool started_ = false;
-  // Of the thread.
+  // Only the thread uses the members below.
   std::unique_ptr<Connection> connection_;
   std::uint64_t answers_ = 0;
   BackOff pauses_;
