@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,18 +24,20 @@ inline std::string_view textOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// One move each: a loop over bytes stays a loop at -O2, and entries of frames go through here.
+static_assert(std::endian::native == std::endian::little, "a big-endian target has to swap bytes");
+
 template <class T>
 void storeLittle(std::byte* to, T value) {
   static_assert(std::is_unsigned_v<T>);
-  for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+  std::memcpy(to, &value, sizeof(T));
 }
 
 template <class T>
 T loadLittle(const std::byte* from) {
   static_assert(std::is_unsigned_v<T>);
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(from[i]) << (8 * i)));
+  T value;
+  std::memcpy(&value, from, sizeof(T));
   return value;
 }
 
