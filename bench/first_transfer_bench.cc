@@ -1,6 +1,6 @@
 // The time up to a first transfer, step by step: an agent is opened, and writes 4 KiB to an agent
 // in another process. Both processes are forked for each round. `bare` makes only the necessary
-// system calls: docs/measured/agent.md.
+// system calls, and the cryptography of a handshake: docs/measured/agent.md.
 //   first_transfer_bench [ROUNDS] [BACKEND | default | bare]...
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "base/lists.h"
+#include "base/net/aead.h"
+#include "base/net/key_exchange.h"
 #include "harness/agents.h"
 
 namespace {
@@ -89,7 +91,8 @@ void visit(const std::string& backend, const Channel& parent) {
 }
 
 // The floor: two epoll loops, and a Unix socket with the three round trips of a session's
-// handshake. The last answer carries a memfd, into which the data is copied.
+// handshake. The last answer carries a memfd, into which the data is copied. Each end uses
+// libcrypto once before, as Agent::open() does, and once for the handshake.
 
 // A message, and room for a descriptor.
 struct Message {
@@ -156,7 +159,16 @@ std::byte* mappedFile(int fd) {
   return static_cast<std::byte*>(at);
 }
 
+// The key pair of one end, the common secret, and a cipher for each direction.
+void agreeOnKeys() {
+  const auto pair = must(base::KeyExchange::begin());
+  static_cast<void>(must(pair.with(pair.publicKey())));
+  for (const auto use : {base::AeadUse::kSeal, base::AeadUse::kOpen})
+    static_cast<void>(must(base::makeAead(base::AeadKind::kAesGcm, use)));
+}
+
 void serveBare(const Channel& parent) {
+  agreeOnKeys();
   const Fd inbox(newMemory());
   const Fd listening(must(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
   const sockaddr_un name = nameOf(::getpid());
@@ -171,6 +183,7 @@ void serveBare(const Channel& parent) {
   for (int i = 1; i <= kRoundTrips; ++i) {
     sleepOn(epoll.get());
     receiveFrom(peer.get());
+    if (i == 1) agreeOnKeys();
     sendWith(peer.get(), i == kRoundTrips ? inbox.get() : -1);
   }
   parent.receive();
@@ -180,6 +193,7 @@ void visitBare(const Channel& parent) {
   const auto server = parent.receiveValue<pid_t>();
   Steps steps;
   const Fd epoll(must(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
+  agreeOnKeys();
   steps.done();
   const Fd memory(newMemory());
   const void* const from = mappedFile(memory.get());
@@ -188,6 +202,7 @@ void visitBare(const Channel& parent) {
   const sockaddr_un name = nameOf(server);
   must(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), "connect");
   watch(epoll.get(), socket.get());
+  agreeOnKeys();
   int inbox = -1;
   for (int i = 0; i < kRoundTrips; ++i) {
     sendWith(socket.get(), -1);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "agent/metrics/statistics_text.h"
 #include "agent/peers/peer_impl.h"
 #include "base/log.h"
+#include "base/net/handshake.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/waiting.h"
@@ -67,6 +69,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
   VIADUCT_CHECK(checkSettings(settings));
   const Deadline until = settings.deadline;
   std::shared_ptr<AgentImpl> impl(new AgentImpl(std::move(settings)));
+  const std::future<void> beside = base::prepareFirstHandshake();
   awaitDevices(impl->settings_.rails, impl->settings_.deadline);
   VIADUCT_CHECK(impl->openEngine(*impl, clock));
   {

@@ -1,10 +1,12 @@
 #include "base/net/handshake.h"
 
 #include <array>
+#include <atomic>
 #include <span>
 #include <utility>
 
 #include "base/fields.h"
+#include "base/net/aead.h"
 #include "base/random.h"
 
 namespace viaduct::base {
@@ -19,6 +21,16 @@ ByteSpan view(const std::array<std::uint8_t, N>& bytes) {
 }
 
 }  // namespace
+
+std::future<void> prepareFirstHandshake() {
+  static std::atomic<bool> prepared = false;
+  if (prepared.exchange(true)) return {};
+  // Where no thread can be started, nothing is prepared.
+  return std::async(std::launch::async | std::launch::deferred, [] {
+    static_cast<void>(KeyExchange::begin());
+    static_cast<void>(makeAead(AeadKind::kAesGcm, AeadUse::kSeal));
+  });
+}
 
 Result<Handshake> Handshake::dial(const Key& secret, Version version, std::string binding,
                                   Bytes claim) {

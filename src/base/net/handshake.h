@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,11 @@
 namespace viaduct::base {
 
 inline constexpr std::size_t kMaxClaimBytes = 1024;
+
+// Does in another thread what the first handshake of a process has to do once: libcrypto
+// initializes itself in 1.5 ms, and libipsec-mb is loaded. The future's destructor waits for that.
+// It is empty if the process has done so before. A fork() must not happen meanwhile.
+[[nodiscard]] std::future<void> prepareFirstHandshake();
 
 class Handshake {
  public:

@@ -159,6 +159,11 @@ TEST(Handshake, MalformedAndUnexpectedMessagesAreRefused) {
   EXPECT_EQ(listener.take(Stage::kProof, Bytes(32), 0).error().code, Code::kDenied);
 }
 
+TEST(Handshake, IsPreparedOnceInAProcess) {
+  static_cast<void>(prepareFirstHandshake());  // another test may have been the first
+  EXPECT_FALSE(prepareFirstHandshake().valid());
+}
+
 // Such a key would give both ends keys that everybody knows, but for the secret.
 TEST(Handshake, APublicKeyOfZerosIsRefused) {
   auto dialer = *Handshake::dial({1}, {1, 0}, "tcp");
