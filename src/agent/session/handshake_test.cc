@@ -151,7 +151,7 @@ TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
       {"replayed", [&](std::string& b) { b.insert(frame, b.substr(0, frame)); }},
       {"reordered", [&](std::string& b) { b = b.substr(frame) + b.substr(0, frame); }},
       {"dropped", [&](std::string& b) { b.erase(0, frame); }},
-      {"changed", [&](std::string& b) { b[kFrameHeaderBytes] = 'X'; }},
+      {"changed", [&](std::string& b) { b[kFrameHeaderBytes] ^= 1; }},
       {"retyped", [&](std::string& b) { b[6] = static_cast<char>(FrameType::kBye); }},
       {"inserted", [&](std::string& b) {
          FrameSealer forger{kSessionFrames};
