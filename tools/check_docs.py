@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there; when
-code that a page quotes from a file differs from it; and when a sentence is hard to read.
+code that a page quotes from a file differs from it; when a command has a flag that the program does
+not know; and when a sentence is hard to read.
 
 A quote is a block of C++ under a line `<!-- the code of FILE -->`. FILE holds the same lines between
 `// README begins` and `// README ends`.
+
+The flags of a command are those of its section in docs/bench-flags.md. Commands without a section there
+are not checked.
 
 A sentence is hard to read when it has more than 25 words, starts with a word such as "What" or "Where",
 or uses a picture in place of the field's own word. Code and headings are not checked. The generated pages
@@ -20,6 +24,9 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
 QUOTE = re.compile(r"^<!-- the code of (\S+) -->\n```cpp\n(.*?)^```", re.M | re.S)
 QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
+SECTION = re.compile(r"^## `viaduct ([a-z ]+)`\n(.*?)(?=^## |\Z)", re.M | re.S)
+COMMAND = re.compile(r"\bviaduct ((?:kv )?[a-z]+)((?:[^\n`|;&#\\]|\\\n)*)")
+FLAG = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 
 GENERATED = "<!-- Generated: "  # the program writes the text below it
@@ -50,6 +57,26 @@ def quotes(root, page, text):
         there = QUOTED.search(source.read_text()) if source.exists() else None
         if there is None or there[1] != quote:
             yield f"{page.relative_to(root)}: the code of {name} is not what that file says"
+
+
+def flags_of_commands(root):
+    """The flags that each command has. A section may name another one, whose flags it has, too."""
+    listed = root / "docs" / "bench-flags.md"
+    sections = dict(SECTION.findall(listed.read_text())) if listed.exists() else {}
+    flags = {}
+    for command, text in sections.items():
+        flags[command] = set(FLAG.findall(text))
+        for other in re.findall(r"^As in viaduct ([a-z ]+):", text, re.M):
+            flags[command] |= flags[other]
+    return flags
+
+
+def unknown_flags(text, flags):
+    """The flags in a page's commands that the program does not have."""
+    for command, rest in COMMAND.findall(text):
+        for flag in FLAG.findall(rest) if command in flags else ():
+            if flag.replace("_", "-") not in flags[command] | {"help"}:
+                yield f"viaduct {command} has no flag --{flag}"
 
 
 def sentences(text):
@@ -84,6 +111,7 @@ def pages(root):
 
 def check(root):
     found = []
+    flags = flags_of_commands(root)
     for page in pages(root):
         name, text = str(page.relative_to(root)), page.read_text()
         for link in LINK.findall(CODE.sub("", text)):
@@ -96,6 +124,7 @@ def check(root):
             elif heading and heading not in anchors(there.read_text()):
                 found.append(f"{name}: {link}: no such heading")
         found.extend(quotes(root, page, text))
+        found.extend(f"{name}: {fault}" for fault in unknown_flags(text, flags))
         found.extend(f"{name}: {why}" for why in hard_sentences(text))
     return found
 

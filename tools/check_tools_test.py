@@ -166,6 +166,19 @@ class Docs(unittest.TestCase):
         self.assertEqual(check_docs.check(tree({"a.md": page})), [])
         self.assertEqual(len(check_docs.check(tree({"a.md": page, "bench/b.cc": ""}))), 1)
 
+    def test_a_command_with_an_unknown_flag_is_found(self):
+        flags = "## `viaduct bench`\n    --block-sizes SIZE\n## `viaduct kv bench`\nAs in viaduct bench:\n    --model M\n"
+        for line, faults in {
+            "viaduct bench --block_sizes 4K --help": 0,
+            "viaduct bench --sizes 4K --model M": 2,
+            "viaduct kv bench --block-sizes 4K \\\n    --model M --modle M": 1,
+            "viaduct bench | sort --unknown": 0,
+            "viaduct doctor --unknown": 0,
+        }.items():
+            with self.subTest(line):
+                root = tree({"docs/bench-flags.md": flags, "a.md": f"    {line}\n"})
+                self.assertEqual(len(check_docs.check(root)), faults)
+
     def test_a_hard_sentence_is_found(self):
         long = "Every " + "very " * 24 + "long one."
         for hard in (
