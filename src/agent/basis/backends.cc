@@ -91,6 +91,7 @@ bool Backends::checksRights(std::string_view name) const {
 
 std::vector<BackendInfo> Backends::infos() const {
   std::vector<BackendInfo> out;
+  out.reserve(open_.size() + left_out_.size());
   for (const auto& backend : open_) out.push_back(infoOf(*backend));
   // Backends of equal preference keep the agent's order.
   std::ranges::stable_sort(out, {}, &BackendInfo::preference);

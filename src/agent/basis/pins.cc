@@ -59,6 +59,16 @@ Result<Segment> checkedSegment(Segment memory) {
   return memory;
 }
 
+// The addresses of live pins of storage, each with its end, in ascending order.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> PinTable::storageRanges() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (const PinEntry& entry : slots_)
+    if (isStorage(entry.info.kind))
+      ranges.emplace_back(entry.info.address, entry.info.address + entry.info.bytes);
+  std::sort(ranges.begin(), ranges.end());
+  return ranges;
+}
+
 // Returns the next unused range for storage: like the offsets in a file, up to a multiple of the
 // page size. At the end of the range it begins again, and skips the ranges of live pins.
 std::optional<std::uint64_t> PinTable::addressFor(const Segment& storage) {
@@ -72,12 +82,7 @@ std::optional<std::uint64_t> PinTable::addressFor(const Segment& storage) {
     wrapped_ = true;
   }
   if (wrapped_) {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
-    for (const PinEntry& entry : slots_)
-      if (isStorage(entry.info.kind))
-        taken.emplace_back(entry.info.address, entry.info.address + entry.info.bytes);
-    std::sort(taken.begin(), taken.end());
-    for (const auto& [low, high] : taken)
+    for (const auto& [low, high] : storageRanges())
       if (low < next_storage_ + bytes && high > next_storage_) next_storage_ = after(high);
     if (bytes > kLimit - next_storage_) return std::nullopt;
   }
@@ -86,8 +91,7 @@ std::optional<std::uint64_t> PinTable::addressFor(const Segment& storage) {
   return address;
 }
 
-Result<std::uint32_t> PinTable::add(Segment memory, std::string label,
-                                    const core::Audience& audience) {
+Status PinTable::checkRoom(const std::string& label) const {
   if (label.size() > kMaxLabelBytes)
     return Error{
         .code = Code::kInvalid,
@@ -100,18 +104,26 @@ Result<std::uint32_t> PinTable::add(Segment memory, std::string label,
         .operation = "pin",
         .detail = fmt::format("{} segments are pinned, the most that peers accept", kMaxPins),
         .remedy = "release some, or pin neighbours in one piece"};
-  if (isStorage(memory.kind)) {
-    const auto address = addressFor(memory);
-    if (!address)
-      return Error{.code = Code::kExhausted,
-                   .operation = "pin",
-                   .detail = fmt::format("no range of {} addresses is free", memory.bytes),
-                   .remedy = "release pins of files and objects, or pin smaller parts"};
-    memory.address = *address;
-  }
-  std::erase_if(withdrawing_, [this](std::uint32_t old) { return !isBusy(remove(old)); });
-  const auto slot = free_.empty() ? static_cast<std::uint32_t>(slots_.size()) : free_.back();
-  std::vector<std::optional<base::Bytes>> keys;
+  return Ok{};
+}
+
+Status PinTable::giveAddress(Segment& memory) {
+  if (!isStorage(memory.kind)) return Ok{};
+  const auto address = addressFor(memory);
+  if (!address)
+    return Error{.code = Code::kExhausted,
+                 .operation = "pin",
+                 .detail = fmt::format("no range of {} addresses is free", memory.bytes),
+                 .remedy = "release pins of files and objects, or pin smaller parts"};
+  memory.address = *address;
+  return Ok{};
+}
+
+// The keys of all backends. An error if none can reach the memory.
+Result<PinTable::Keys> PinTable::pinAtBackends(const core::Audience& audience, std::uint32_t slot,
+                                               const Segment& memory) {
+  Keys keys;
+  keys.reserve(backends_.size());
   std::string refusals;
   bool taken = false;
   for (const auto& backend : backends_) {
@@ -120,20 +132,14 @@ Result<std::uint32_t> PinTable::add(Segment memory, std::string label,
     if (!key) refusals += fmt::format("{}{}", refusals.empty() ? "" : "; ", key.error().text());
     keys.push_back(key ? std::optional(*std::move(key)) : std::nullopt);
   }
-  if (!taken)
-    return Error{.code = Code::kUnsupported,
-                 .operation = "pin",
-                 .detail = refusals.empty() ? "no backend is open" : refusals};
-  PinEntry entry{.info = {.label = std::move(label),
-                          .kind = memory.kind,
-                          .device = memory.device,
-                          .address = memory.address,
-                          .bytes = memory.bytes,
-                          .slot = slot,
-                          .access = memory.access},
-                 .generation = ++last_generation_,
-                 .keys = std::move(keys),
-                 .audience = audience};
+  if (taken) return keys;
+  return Error{.code = Code::kUnsupported,
+               .operation = "pin",
+               .detail = refusals.empty() ? "no backend is open" : refusals};
+}
+
+// Fills the slot. An error if peers cannot be told of the pin; it is withdrawn again then.
+Result<std::uint32_t> PinTable::fill(std::uint32_t slot, PinEntry entry) {
   if (free_.empty())
     slots_.emplace_back();
   else
@@ -144,7 +150,7 @@ Result<std::uint32_t> PinTable::add(Segment memory, std::string label,
   slots_[slot] = std::move(entry);
   if (slots_[slot].isShared()) {
     ++live_;
-    live_bytes_ += memory.bytes;
+    live_bytes_ += slots_[slot].info.bytes;
     ++version_;
   }
   if (fits) return slot;
@@ -153,6 +159,25 @@ Result<std::uint32_t> PinTable::add(Segment memory, std::string label,
   Error why = announced_.refusal("pin", cost, "this agent's registrations at a peer", "");
   why.remedy = "release some, give shorter labels, or pin larger segments";
   return why;
+}
+
+Result<std::uint32_t> PinTable::add(Segment memory, std::string label,
+                                    const core::Audience& audience) {
+  VIADUCT_CHECK(checkRoom(label));
+  VIADUCT_CHECK(giveAddress(memory));
+  std::erase_if(withdrawing_, [this](std::uint32_t old) { return !isBusy(remove(old)); });
+  const auto slot = free_.empty() ? static_cast<std::uint32_t>(slots_.size()) : free_.back();
+  VIADUCT_TRY(auto keys, pinAtBackends(audience, slot, memory));
+  return fill(slot, {.info = {.label = std::move(label),
+                              .kind = memory.kind,
+                              .device = memory.device,
+                              .address = memory.address,
+                              .bytes = memory.bytes,
+                              .slot = slot,
+                              .access = memory.access},
+                     .generation = ++last_generation_,
+                     .keys = std::move(keys),
+                     .audience = audience});
 }
 
 Status PinTable::remove(std::uint32_t slot) {

@@ -82,7 +82,16 @@ class PinTable {
   std::uint64_t version() const { return version_; }
 
  private:
+  using Keys = std::vector<std::optional<base::Bytes>>;
+
+  // The steps of add().
+  Status checkRoom(const std::string& label) const;
+  Status giveAddress(Segment& memory);
   std::optional<std::uint64_t> addressFor(const Segment& storage);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> storageRanges() const;
+  Result<Keys> pinAtBackends(const core::Audience& audience, std::uint32_t slot,
+                             const Segment& memory);
+  Result<std::uint32_t> fill(std::uint32_t slot, PinEntry entry);
 
   std::span<const std::unique_ptr<core::Backend>> backends_;
   base::Budget announced_;
