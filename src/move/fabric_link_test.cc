@@ -77,33 +77,55 @@ class MemoryEndpoint final : public Endpoint {
   const std::string transport_ = "memory";
 };
 
+// The ranges that are registered, indexed by their keys.
+using Registered = std::map<std::byte, MemoryRange>;
+
+class MemoryRegistration final : public Registration {
+ public:
+  MemoryRegistration(Registered& all, const MemoryRange& range)
+      : Registration(Bytes(1, all.empty() ? std::byte{1} : nextOf(all))), all_(all) {
+    all_[key()[0]] = range;
+  }
+  ~MemoryRegistration() override { all_.erase(key()[0]); }
+  MemoryRegistration(const MemoryRegistration&) = delete;
+  MemoryRegistration& operator=(const MemoryRegistration&) = delete;
+
+ private:
+  static std::byte nextOf(const Registered& all) {
+    return static_cast<std::byte>(std::to_integer<int>(all.rbegin()->first) + 1);
+  }
+  Registered& all_;
+};
+
 class MemoryGround final : public Domain {
  public:
-  MemoryGround(const Device& device, OpenOnes& all) : device_(device), all_(all) {}
+  MemoryGround(const Device& device, OpenOnes& all, Registered& registered)
+      : device_(device), all_(all), registered_(registered) {}
   Result<std::unique_ptr<Endpoint>> open() const override {
     if (device_.out) return gone();
     return std::unique_ptr<Endpoint>(std::make_unique<MemoryEndpoint>(device_, all_));
   }
-  Result<std::unique_ptr<Registration>> add(const MemoryRange&) const override {
-    return std::make_unique<Registration>(Bytes(1));
+  Result<std::unique_ptr<Registration>> add(const MemoryRange& range) const override {
+    return std::unique_ptr<Registration>(std::make_unique<MemoryRegistration>(registered_, range));
   }
 
  private:
   const Device& device_;
   OpenOnes& all_;
+  Registered& registered_;
 };
 
 // End 0 is the dialer. End 1 posts copies within one piece of memory that both ends have pinned.
 class FabricLinkTest : public ::testing::Test {
  protected:
-  void join(std::size_t rails, std::size_t others) {
+  void join(std::size_t rails, std::size_t others, core::PinRights rights = core::PinRights()) {
     devices_ = {std::vector<Device>(rails), std::vector<Device>(others)};
     settings_.detect = std::chrono::milliseconds(200);
     for (std::size_t end = 0; end < 2; ++end) {
       Fabric fabric{.can = {.name = "memory", .memory = {MemoryKind::kHost}}, .kind = "memory"};
       for (const Device& device : devices_[end]) {
         fabric.names.push_back("rail" + std::to_string(fabric.names.size()));
-        fabric.domains.push_back(std::make_unique<MemoryGround>(device, open_));
+        fabric.domains.push_back(std::make_unique<MemoryGround>(device, open_, registered_[end]));
       }
       auto opened = FabricBackend::open({settings_, *poller_}, std::move(fabric));
       ASSERT_TRUE(opened) << opened.error().text();
@@ -111,6 +133,7 @@ class FabricLinkTest : public ::testing::Test {
     }
     core::LinkSeed seed;
     seed.epoch = 1;
+    seed.rights = std::make_shared<core::PinRights>(std::move(rights));
     pair_.emplace(*backends_[0], *backends_[1], *poller_, seed);
     for (const int end : {0, 1}) pair_->pin(end, 0, Segment::host(memory_.data(), memory_.size()));
     ASSERT_TRUE(pair_->run([&] { return pair_->ready() && open_.size() == 2 * channels(); }));
@@ -139,6 +162,11 @@ class FabricLinkTest : public ::testing::Test {
         ++(failed->rail_lost ? out.lost : out.failed);
     return out;
   }
+  static std::vector<Bytes> keysIn(const Bytes& message) {
+    const auto answer = decode(message);
+    if (!answer || !std::holds_alternative<KeyAnswer>(*answer)) return {Bytes{}};
+    return std::get<KeyAnswer>(*answer).keys;
+  }
   bool runUntilEnded(std::uint64_t number) {
     return pair_->run([&] {
       const Ended how = ended(number);
@@ -149,6 +177,7 @@ class FabricLinkTest : public ::testing::Test {
   Settings settings_;
   std::array<std::vector<Device>, 2> devices_;
   OpenOnes open_;
+  std::array<Registered, 2> registered_;
   std::unique_ptr<base::Poller> poller_ = std::move(*base::Poller::open());
   std::vector<std::byte> memory_ = std::vector<std::byte>(64);
   const core::Op op_{.local = reinterpret_cast<std::uintptr_t>(memory_.data()),
@@ -210,9 +239,41 @@ TEST_F(FabricLinkTest, APeerGetsNoKeyOfAPinForAnotherSession) {
   const Segment memory = Segment::host(memory_.data(), memory_.size());
   ASSERT_TRUE(backends_[0]->pinFor(core::Audience::only(7), 3, memory));
   link(0).receive(encode(KeyRequest{.slot = 3, .generation = 2}), {});
-  const auto answer = decode(pair_->ends[0].sent.back().bytes);
-  ASSERT_TRUE(answer);
-  EXPECT_TRUE(std::get<KeyAnswer>(*answer).keys.empty());
+  EXPECT_TRUE(keysIn(pair_->ends[0].sent.back().bytes).empty());
+}
+
+// Its key allows what its card grants, and is gone with the pin, or with the session.
+TEST_F(FabricLinkTest, ALimitedPeerGetsAKeyOfItsOwn) {
+  core::PinRights rights(5, /*limited=*/true);
+  rights.grant(0, {.read = true});
+  ASSERT_NO_FATAL_FAILURE(join(1, 1, rights));
+  const auto ask = [&](std::uint32_t slot, std::uint32_t generation) {
+    link(0).receive(encode(KeyRequest{.slot = slot, .generation = generation}), {});
+    return keysIn(pair_->ends[0].sent.back().bytes);
+  };
+  const Registered before = registered_[0];
+  pair_->pin(0, 1, Segment::host(memory_.data(), memory_.size()));
+  EXPECT_TRUE(ask(1, 2).empty()) << "no right";
+  EXPECT_TRUE(ask(0, 2).empty()) << "an earlier pin of that slot";
+  const auto keys = ask(0, 1);
+  ASSERT_EQ(keys.size(), 1U);
+  EXPECT_FALSE(before.contains(keys[0][0])) << "the key of full peers";
+  const MemoryRange granted = registered_[0].at(keys[0][0]);
+  EXPECT_TRUE(granted.remote_read);
+  EXPECT_FALSE(granted.remote_write);
+  ASSERT_TRUE(backends_[0]->unpin(0));
+  EXPECT_FALSE(registered_[0].contains(keys[0][0])) << "the pin is gone";
+}
+
+TEST_F(FabricLinkTest, TheKeysOfALimitedPeerEndWithItsSession) {
+  core::PinRights rights(5, /*limited=*/true);
+  rights.grant(0, {.read = true, .write = true});
+  ASSERT_NO_FATAL_FAILURE(join(1, 1, rights));
+  const std::size_t before = registered_[0].size();
+  link(0).receive(encode(KeyRequest{.slot = 0, .generation = 1}), {});
+  EXPECT_EQ(registered_[0].size(), before + 1);
+  pair_.reset();
+  EXPECT_EQ(registered_[0].size(), before);
 }
 
 TEST_F(FabricLinkTest, AnUnrequestedKeyAnswerIsIgnored) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +111,7 @@ TEST_F(Cards, AreNarrowedWithoutTheOwner) {
   const Card wide = *owner_.card({.until = in(100s)});
   const auto narrow = wide.narrow({.pins = "a/*", .access = CardAccess::kRead, .name = "holder"});
   ASSERT_TRUE(narrow) << narrow.error().text();
+  EXPECT_EQ(narrow->pins.size(), 1U) << "the card names no other pin";
   const auto carried = Card::decode(narrow->encode());
   ASSERT_TRUE(carried) << carried.error().text();
   const Peer peer = connect(holder_, *carried);
@@ -156,6 +159,22 @@ TEST_F(Cards, EndWithTheirTimeByTheClockOfTheOwner) {
   EXPECT_TRUE(has(refusal(holder_, card), "the Card has expired"));
   EXPECT_EQ(stays.state(), PeerState::kReady);
   EXPECT_TRUE(has(owner_.card({.until = in(-1s)}).error().text(), "is over"));
+}
+
+// A timer runs for a day at most, because the time of day may be set meanwhile.
+TEST_F(Cards, EndWithTheirTimeAfterSeveralDays) {
+  const Peer peer = connect(holder_, *owner_.card({.pins = "a/*", .until = in(50h)}));
+  for (int day = 0; day < 2; ++day) {
+    clock_.advance(24h + 1min);
+    for (int round = 0; round < 2; ++round) {  // the owner has run its timers
+      ASSERT_TRUE(peer.note("here"));
+      ASSERT_TRUE(owner_.waitNote(20s));
+    }
+    ASSERT_EQ(peer.state(), PeerState::kReady) << day;
+  }
+  clock_.advance(2h);
+  ASSERT_TRUE(peer.over(1, 20s));
+  EXPECT_EQ(peer.ready(20s).error().code, Code::kDenied);
 }
 
 TEST_F(Cards, ABadCardIsRefusedWithItsReason) {
@@ -254,9 +273,32 @@ TEST_F(Cards, ALyingHolderIsToldOfNoOtherPin) {
   for (const auto& key : told[0].keys) EXPECT_NE(key.backend, "local");
 }
 
+// The news of its end would tell the holder the number of its slot.
+TEST_F(Cards, ALyingHolderIsNotToldThatAnotherPinIsReleased) {
+  const Card card = *owner_.card({.pins = "a/*"});
+  auto liar = LyingPeer::meet(where(), card.secret, "liar", agent::claimOf(card.grants));
+  ASSERT_TRUE(liar) << liar.error().text();
+  const std::uint32_t granted = pins_[0].info().slot;
+  ASSERT_TRUE(pins_[1].release());
+  ASSERT_TRUE(pins_[0].release());
+  for (;;) {
+    const auto frame = liar->next();
+    ASSERT_TRUE(frame) << frame.error().text();
+    if (agent::typeOf(*frame) != FrameType::kUnpin) continue;
+    EXPECT_EQ(base::decode<agent::UnpinMessage>(frame->payload)->slot, granted);
+    break;
+  }
+}
+
 // It names each slot and guesses each generation, and asks for copies by the owner.
-TEST_F(Cards, ALyingHolderGetsNoCopyOfAnotherPin) {
-  const Card card = *owner_.card({.pins = "a/*", .access = CardAccess::kRead});
+class LyingHolder : public Cards, public ::testing::WithParamInterface<CardAccess> {};
+INSTANTIATE_TEST_SUITE_P(May, LyingHolder, ::testing::Values(CardAccess::kRead, CardAccess::kWrite),
+                         [](const auto& access) {
+                           return access.param == CardAccess::kRead ? "Read" : "Write";
+                         });
+
+TEST_P(LyingHolder, GetsNoCopyOfAnotherPin) {
+  const Card card = *owner_.card({.pins = "a/*", .access = GetParam()});
   auto liar = LyingPeer::meet(where(), card.secret, "liar", agent::claimOf(card.grants));
   ASSERT_TRUE(liar) << liar.error().text();
   liar->sync();
@@ -278,7 +320,8 @@ TEST_F(Cards, ALyingHolderGetsNoCopyOfAnotherPin) {
   const auto ring = answer();
   ASSERT_TRUE(ring) << ring.error().text();
   ASSERT_FALSE(std::get<move::RingAnswer>(*ring).error);
-  int read = 0;
+  int copied = 0;
+  std::set<std::string> refusals;
   for (const bool store : {false, true})
     for (std::uint64_t generation = 1; generation <= 32; ++generation)
       for (const Pin& pin : pins_) {
@@ -290,17 +333,17 @@ TEST_F(Cards, ALyingHolderGetsNoCopyOfAnotherPin) {
         const auto said = answer();
         ASSERT_TRUE(said) << said.error().text();
         const auto& error = std::get<move::StorageAnswer>(*said).error;
-        const bool granted = &pin == &pins_[0] && !store;
+        const bool granted = &pin == &pins_[0] && store == (GetParam() == CardAccess::kWrite);
         if (!error) {
           EXPECT_TRUE(granted) << pin.info().label << (store ? " written" : " read");
-          ++read;
+          ++copied;
           continue;
         }
         EXPECT_EQ(error->code, Code::kDenied) << error->text();
-        const bool names_it = &pin == &pins_[1] && has(error->text(), "b/1");
-        EXPECT_FALSE(names_it) << "not even the label: " << error->text();
+        if (&pin == &pins_[1]) refusals.insert(error->text());
       }
-  EXPECT_EQ(read, 1) << "the granted pin, under its true generation";
+  EXPECT_EQ(copied, 1) << "the granted pin, under its true generation";
+  EXPECT_EQ(refusals.size(), 1U) << "the true generation is refused like a wrong one";
 }
 
 TEST_F(Cards, ALeaseIsLentWithinTheGrant) {
@@ -340,6 +383,20 @@ TEST_F(Cards, AnAgentThatAdmitsEverybodyLimitsNobody) {
   const auto agent = Agent::open(Settings{.name = "open", .insecure = true});
   ASSERT_TRUE(agent);
   EXPECT_TRUE(has(agent->card({.pins = "a/*"}).error().text(), "VIADUCT_INSECURE"));
+}
+
+TEST_F(Cards, RevokingAllMakesRoomForRevokedIds) {
+  CardId id{};
+  Status revoked = owner_.revokeCard(id);
+  for (std::uint32_t i = 1; revoked && i < 1'000'000; ++i) {
+    std::memcpy(id.data(), &i, sizeof i);
+    revoked = owner_.revokeCard(id);
+  }
+  ASSERT_FALSE(revoked);
+  EXPECT_EQ(revoked.error().code, Code::kExhausted);
+  EXPECT_TRUE(has(revoked.error().text(), "call revokeCards()")) << revoked.error().text();
+  ASSERT_TRUE(owner_.revokeCards());
+  EXPECT_TRUE(owner_.revokeCard(id));
 }
 
 TEST_F(Cards, ACardThatGrantsAllCannotBeRevoked) {

@@ -204,6 +204,7 @@ TEST_F(Drain, BeginsNothingNewAtEitherEnd) {
   const auto refused = stranger.importCard(card);
   ASSERT_TRUE(refused);
   expectDraining(refused->ready(20s), "drains");
+  EXPECT_FALSE(leaver_->peer("stranger")) << "no session has begun";
   // Notes still pass.
   EXPECT_TRUE(leaver_at_user_->note("goodbye"));
   EXPECT_TRUE(leaver_->waitNote(20s));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/session/lease_ticket.h"
 #include "backends/fake/fake_rail.h"
 #include "base/movable_clock.h"
 #include "support/agent_of_a_clock.h"
@@ -493,6 +494,19 @@ TEST_F(BadLeases, AreRefusedWhenTheyAreBorrowed) {
   refuses(user_->borrow(*at_user_, ticket), Code::kInvalid, "lease 1 is borrowed already");
   refuses(user_->plan(OpKind::kRead, borrowed, blocks(*here_, {0}), {2}), Code::kInvalid,
           "index 2");
+}
+
+TEST_F(BadLeases, OfAnotherAgentOrALaterSessionAreRefused) {
+  Lease lease = lend();
+  const auto changed = [&](auto change) {
+    auto ticket = *agent::LeaseTicket::decode(lease.ticket());
+    change(ticket);
+    return user_->borrow(*at_user_, ticket.encode());
+  };
+  refuses(changed([](auto& ticket) { ticket.owner_id[0] ^= 1; }), Code::kStale,
+          "lease 1 ended with its session");
+  refuses(changed([](auto& ticket) { ++ticket.epoch; }), Code::kInvalid,
+          "the ticket names a session that has not begun");
 }
 
 // The owner's ticket of an earlier life of the borrower, which had the same name.

@@ -21,8 +21,10 @@ class RequireEncrypted : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kBytes = 300'000;
 
-  void open(const std::string& backend, Privacy privacy, std::optional<Privacy> other = {}) {
-    const Settings settings{.backends = {backend}, .privacy = privacy};
+  void open(const std::string& backend, Privacy privacy, std::optional<Privacy> other = {},
+            bool fabric_is_private = false) {
+    const Settings settings{
+        .backends = {backend}, .privacy = privacy, .fabric_is_private = fabric_is_private};
     Settings mine = settings, theirs = settings;
     mine.name = "a";
     theirs.name = "b";
@@ -82,6 +84,19 @@ TEST_F(RequireEncrypted, TcpWithLessDoesNot) {
     ASSERT_FALSE(transfer);
     EXPECT_EQ(transfer.error().code, Code::kUnsupported);
     EXPECT_NE(transfer.error().text().find("the requirement"), std::string::npos);
+  }
+}
+
+// The agent cannot know whether a fabric encrypts.
+TEST_F(RequireEncrypted, AFabricDoesIfTheUserSaysSo) {
+  for (const std::string fabric : {"ofi", "ucx"}) {
+    if (!Agent::open({.name = "probe", .backends = {fabric}})) continue;
+    for (const bool is_private : {false, true}) {
+      close();
+      open(fabric, Privacy::kRequired, {}, is_private);
+      const std::string path = move();
+      EXPECT_EQ(path.starts_with(fabric + "/"), is_private) << path;
+    }
   }
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "agent/session/grants.h"
+#include "agent/session/messages.h"
 #include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 
@@ -44,7 +46,7 @@ class Resume : public ::testing::Test {
     hear("one");
   }
   void dial(Line& line, std::optional<Life> resume = std::nullopt, std::string name = "b",
-            std::uint8_t id = 1, std::uint64_t last_epoch = 0) {
+            std::uint8_t id = 1, std::uint64_t last_epoch = 0, const Card* card = nullptr) {
     Hello mine = helloOf(std::move(name));
     mine.agent[0] = id;
     mine.boot = "another host";
@@ -53,6 +55,10 @@ class Resume : public ::testing::Test {
     mine.last_epoch = last_epoch;
     ConnectionConfig config = configOf(mine);
     config.resume = resume;
+    if (card != nullptr) {
+      config.secret = card->secret;
+      config.claim = claimOf(card->grants);
+    }
     const auto dialer = base::Dialer::start(
         {agent_->card().addresses.front()}, Clock::now() + 20s, manual_.poller(),
         [&](Result<base::Fd> socket, const std::string&) {
@@ -75,9 +81,10 @@ class Resume : public ::testing::Test {
     EXPECT_EQ(note->text(), text);
   }
   // Expects that an agent that cannot prove to own the session is refused, and changes no state.
-  void isRefused(const Life& life, std::string name = "b", std::uint8_t id = 1) {
+  void isRefused(const Life& life, std::string name = "b", std::uint8_t id = 1,
+                 const Card* card = nullptr) {
     Line line;
-    dial(line, life, std::move(name), id);
+    dial(line, life, std::move(name), id, 0, card);
     ASSERT_TRUE(manual_.run([&] { return line.closed(); }));
     EXPECT_FALSE(line.user.epoch);
     EXPECT_EQ(line.user.code(), Code::kPeerLost);
@@ -132,6 +139,13 @@ TEST_F(Resume, IsRefusedWithoutTheSessionsKey) {
   isRefused({.epoch = life_.epoch});
 }
 
+// The rights of a session are those of the card that began it.
+TEST_F(Resume, IsRefusedUnderAnotherCard) {
+  const auto card = agent_->card({.pins = "*"});
+  ASSERT_TRUE(card) << card.error().text();
+  isRefused(life_, "b", 1, &*card);
+}
+
 TEST_F(Resume, IsRefusedForAnUnknownSessionOrFrame) {
   isRefused({.epoch = life_.epoch + 1, .key = life_.key});
   isRefused({.epoch = life_.epoch, .heard = 1000, .key = life_.key});
@@ -171,6 +185,17 @@ TEST_F(Resume, APeerThatHasLostTheSessionBeginsANewOne) {
   hear("again");
 }
 
+// Otherwise the holder of a card could end the session of another agent.
+TEST_F(Resume, ASessionUnderACardDoesNotReplaceOneWithoutIt) {
+  const auto card = agent_->card({.pins = "*"});
+  ASSERT_TRUE(card) << card.error().text();
+  dial(second_, std::nullopt, "b", 1, life_.epoch, &*card);
+  ASSERT_TRUE(manual_.run([&] { return second_.closed(); }));
+  EXPECT_EQ(second_.user.code(), Code::kBusy);
+  say(first_, "still here");
+  hear("still here");
+}
+
 class WrongHeartbeat : public Resume, public ::testing::WithParamInterface<std::size_t> {};
 
 TEST_P(WrongHeartbeat, EndsTheSession) {
@@ -178,6 +203,21 @@ TEST_P(WrongHeartbeat, EndsTheSession) {
   ASSERT_TRUE(first_.connection->send(FrameType::kHeartbeat, wrong));
   EXPECT_TRUE(manual_.run([&] { return first_.closed(); }));
   EXPECT_EQ(agent_->peer("b")->state(), PeerState::kLost);
+}
+
+class LyingBorrower : public Resume {};
+
+// The borrower settles only a lease that its owner has ended.
+TEST_F(LyingBorrower, DoesNotSettleALiveLease) {
+  const auto memory = agent_->allocate(4096);
+  ASSERT_TRUE(memory);
+  const Selection all{*Blocks::strided({.base = memory->info().address, .bytes = 4096, .count = 1}),
+                      {}};
+  const auto lease = agent_->lease(*agent_->peer("b"), all, {.access = MemoryAccess::kReadWrite});
+  ASSERT_TRUE(lease) << lease.error().text();
+  ASSERT_TRUE(first_.connection->send(FrameType::kLeaseSettled, base::encode(LeaseMessage{1})));
+  EXPECT_TRUE(manual_.run([&] { return first_.closed(); }));
+  EXPECT_EQ(*lease->wait(20s), LeaseState::kPeerLost);
 }
 
 // Eight bytes are a frame number, here one larger than any sent.

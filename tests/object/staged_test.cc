@@ -9,11 +9,12 @@ class StagedObjectTest : public ObjectTest {
   static constexpr std::uint64_t kBytes = 20 * kMiB + 5;
 
   // Opens two agents. The object is at `agent_`, which is the peer of `a_`.
-  void openBoth(std::uint64_t chunk = 2 * kMiB) {
+  void openBoth(std::uint64_t chunk = 2 * kMiB, Privacy privacy = Privacy::kAuto) {
     Settings there = settings(), here;
     there.listen = here.listen;
     there.backends = here.backends = {"object", "tcp"};
     there.staging_chunk = here.staging_chunk = chunk;
+    there.privacy = here.privacy = privacy;
     for (const auto& [agent, with] : {std::pair(&agent_, there), std::pair(&a_, here)}) {
       auto opened = Agent::open(with);
       ASSERT_TRUE(opened) << opened.error().text();
@@ -34,8 +35,10 @@ class StagedObjectTest : public ObjectTest {
   }
   // Plans a move between the memory here and an object of the peer.
   Transfer planned(OpKind kind, const std::string& key, const FileOptions& options) {
-    pins_here_.push_back(*agent_->pin(Segment::object("s3://kv/" + key, options), key + "-there"));
-    const auto there = peer_->waitPin(key + "-there", 30s);
+    // The peer may not have heard yet that an earlier pin is released.
+    const std::string label = key + (kind == OpKind::kWrite ? "-there" : "-back");
+    pins_here_.push_back(*agent_->pin(Segment::object("s3://kv/" + key, options), label));
+    const auto there = peer_->waitPin(label, 30s);
     EXPECT_TRUE(there) << there.error().text();
     pins_here_.push_back(*a_->pin(Segment::host(memory_.data(), kBytes), key));
     return *a_->plan(
@@ -69,6 +72,27 @@ TEST_F(StagedObjectTest, WritesAnObjectOfThePeerInPartsAndReadsIt) {
   const auto read = transfer_->wait(60s);
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_TRUE(isPattern(memory_, kBytes));
+}
+
+// The object's owner may reach its store over any network.
+TEST_F(StagedObjectTest, IsNoPrivatePathAlthoughTheStageBetweenTheAgentsIs) {
+  openBoth(2 * kMiB, Privacy::kEncrypted);
+  tell("put kv k " + std::to_string(kBytes));
+  const auto pin = agent_->pin(Segment::object("s3://kv/k"), "k");
+  ASSERT_TRUE(pin) << pin.error().text();
+  const auto there = peer_->waitPin("k", 30s);
+  const auto here = a_->allocate(kBytes);
+  ASSERT_TRUE(there && here);
+  const auto plan = [&](const char* require) {
+    return a_->plan(
+        OpKind::kRead, *peer_, whole(*here),
+        Selection{*Blocks::strided({.base = there->address, .bytes = there->bytes, .count = 1})},
+        {.require = require});
+  };
+  EXPECT_TRUE(plan(""));
+  const auto refused = plan("encrypted");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupported) << refused.error().text();
 }
 
 TEST_F(StagedObjectTest, PartsAreAsLargeAsTheirChunks) {

@@ -28,11 +28,13 @@ std::vector<std::byte> noise(std::uint64_t bytes, unsigned seed) {
 
 class StagingTest : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
+  void SetUp() override { open(Privacy::kAuto); }
+  void open(Privacy privacy) {
+    b_peer_.reset();
     for (auto [agent, name] : {std::pair(&a_, "staging-a"), std::pair(&b_, "staging-b")}) {
       // No test here loses a peer by its silence.
-      auto opened =
-          Agent::open(Settings{.name = name, .backends = {GetParam(), "file"}, .detect = 8h});
+      auto opened = Agent::open(Settings{
+          .name = name, .backends = {GetParam(), "file"}, .privacy = privacy, .detect = 8h});
       ASSERT_TRUE(opened) << opened.error().text();
       agent->emplace(*std::move(opened));
     }
@@ -207,6 +209,24 @@ TEST_P(StagingTest, ARequirementHoldsForTheStageBetweenTheAgents) {
   ASSERT_TRUE(transfer->post());
   ASSERT_TRUE(transfer->wait(60s));
   EXPECT_EQ(0, std::memcmp(memory->data(), content.data(), content.size()));
+}
+
+// A file is read in its own host. The stage between the agents has to be encrypted.
+TEST_P(StagingTest, EncryptionIsRequiredOfTheStageBetweenTheAgents) {
+  for (const Privacy privacy : {Privacy::kIntegrity, Privacy::kEncrypted}) {
+    open(privacy);
+    const Pin there = pinFile(*b_, file("private", noise(kMiB, 3)), "private");
+    const auto memory = a_->allocate(kMiB);
+    ASSERT_TRUE(memory);
+    const auto planned = a_->plan(OpKind::kRead, *b_peer_, {all(memory->info())},
+                                  {all(atB("private"))}, {.require = "encrypted"});
+    const bool is_private =
+        GetParam() == "local" || (GetParam() == "tcp" && privacy == Privacy::kEncrypted);
+    EXPECT_EQ(planned.has_value(), is_private);
+    if (is_private) continue;
+    ASSERT_FALSE(planned);
+    EXPECT_EQ(planned.error().code, Code::kUnsupported) << planned.error().text();
+  }
 }
 
 TEST_P(StagingTest, ARefusalOfThePeersStorageNamesThePinAndNotItsPath) {

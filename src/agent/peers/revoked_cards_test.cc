@@ -39,5 +39,17 @@ TEST(RevokedCards, AreForgottenAtTheirEndOnceThereIsNoRoom) {
   EXPECT_FALSE(revoked.has(std::vector<Grant>{{.id = idOf(1'000'000)}}));
 }
 
+TEST(RevokedCards, ALaterEndHolds) {
+  RevokedCards revoked;
+  ASSERT_TRUE(revoked.add(idOf(0), kNow + 1s, kNow));
+  ASSERT_TRUE(revoked.add(idOf(0), kNow + 9s, kNow));
+  ASSERT_TRUE(revoked.add(idOf(0), kNow + 1s, kNow));
+  for (std::uint32_t i = 1; i < RevokedCards::kMost; ++i)
+    ASSERT_TRUE(revoked.add(idOf(i), std::nullopt, kNow));
+  EXPECT_FALSE(revoked.add(idOf(1'000'000), std::nullopt, kNow + 8s));
+  EXPECT_TRUE(revoked.has(std::vector<Grant>{{.id = idOf(0)}}));
+  EXPECT_TRUE(revoked.add(idOf(1'000'000), std::nullopt, kNow + 9s));
+}
+
 }  // namespace
 }  // namespace viaduct::agent

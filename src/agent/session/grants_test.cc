@@ -60,6 +60,13 @@ TEST(Grants, AllHaveToAllow) {
   EXPECT_EQ(rightTo("w/7", {}), (core::PinRight{.read = true, .write = true}));
 }
 
+TEST(Grants, EndWithTheFirstOfThem) {
+  const Grant early{.until = kNow}, late{.until = kNow + 1s};
+  EXPECT_EQ(endOf(std::vector<Grant>{early, late, {}}), kNow);
+  EXPECT_EQ(endOf(std::vector<Grant>{late, early}), kNow);
+  EXPECT_FALSE(endOf(std::vector<Grant>{{}}));
+}
+
 TEST(Grants, APinKeepsTheAccessThatIsLeft) {
   const std::vector<Grant> reads{{.access = CardAccess::kRead}};
   const std::vector<Grant> writes{{.access = CardAccess::kWrite}};

@@ -262,6 +262,27 @@ TEST(TcpDenied, AReadOnlyPinCanBeReadButNotWritten) {
   EXPECT_EQ(here, there);
 }
 
+// The peer remembers a pin that was released. Its slot has another pin of the same memory.
+TEST(TcpDenied, AnEarlierPinOfASlotIsNotReached) {
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+    Half a, b;
+    std::array<std::byte, 64> here{}, there{};
+    const auto address = [](auto& bytes) { return reinterpret_cast<std::uintptr_t>(bytes.data()); };
+    a.pins.add(0, address(here), here.size());
+    a.remote.add(0, b.pins.add(0, address(there), there.size()));
+    b.withdraw(0);
+    b.pins.add(0, address(there), there.size());
+    const core::Op op{.local = address(here), .remote = address(there), .bytes = 64};
+    const move::Job& job = a.post(kind, {&op, 1});
+    while (!job.ended) {
+      EXPECT_EQ(b.give(a.take(SIZE_MAX)), "");
+      EXPECT_EQ(a.give(b.take(SIZE_MAX)), "");
+    }
+    EXPECT_EQ(job.moved.bytes, 0U);
+    EXPECT_TRUE(job.why);
+  }
+}
+
 // The memory was never pinned.
 TEST(TcpDenied, UnpinnedLocalMemoryIsNotSent) {
   Half a;

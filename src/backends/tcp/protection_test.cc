@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/tcp/half_testing.h"
+#include "base/net/noting_aead_testing.h"
 #include "base/random.h"
 #include "support/bytes.h"
 
@@ -355,18 +356,18 @@ TEST_P(ProtectionAgainst, AForgedEndOfARead) {
   }
 }
 
-// The bytes of another socket, of the other direction, or of an earlier life are not genuine.
+// The bytes of another socket, direction, life, link or session are not genuine.
 TEST_P(ProtectionAgainst, BytesOfAnotherSocket) {
   const Protection protection{.level = GetParam()};
   const SocketHello hello{.epoch = 7, .count = 2};
-  SocketHello other_index = hello, other_life = hello, other_epoch = hello;
+  SocketHello other_index = hello, other_life = hello, other_epoch = hello, other_link = hello;
   other_index.index = 1;
   other_life.life = 1;
   other_epoch.epoch = 8;
-  const auto sends = [&](const SocketHello& which, bool dialer) {
+  other_link.link[0] = 1;
+  const auto sends = [&](const SocketHello& which, bool dialer, const LinkKey& key = {3}) {
     Stream memory(100);
-    Half half(core::PinRights(), protection,
-              std::move(*keysOf(protection, LinkKey{3}, which, dialer)));
+    Half half(core::PinRights(), protection, std::move(*keysOf(protection, key, which, dialer)));
     half.pins.add(0, Pair::at(memory), memory.size());
     half.remote.add(0, 1);
     const std::vector<core::Op> ops{{.local = Pair::at(memory), .remote = 0, .bytes = 8}};
@@ -380,8 +381,33 @@ TEST_P(ProtectionAgainst, BytesOfAnotherSocket) {
   };
   EXPECT_EQ(hears(sends(hello, true)), "");
   EXPECT_EQ(hears(sends(hello, false)), kNotGenuine) << "reflected";
-  for (const SocketHello& which : {other_index, other_life, other_epoch})
+  EXPECT_EQ(hears(sends(hello, true, {4})), kNotGenuine) << "another session";
+  for (const SocketHello& which : {other_index, other_life, other_epoch, other_link})
     EXPECT_EQ(hears(sends(which, true)), kNotGenuine);
+}
+
+// The end of an answer changes after it was sealed, when its memory is withdrawn.
+TEST_P(ProtectionAgainst, NoNonceSealsTwoEndsOfAnAnswer) {
+  const Protection protection{.level = GetParam()};
+  const SocketHello hello{.epoch = 7, .count = 1};
+  Stream here(120'000), there(120'000);
+  Half dialer(core::PinRights(), protection,
+              std::move(*keysOf(protection, LinkKey{3}, hello, true)));
+  base::NotingAead::Uses uses;
+  auto keys = std::move(*keysOf(protection, LinkKey{3}, hello, false));
+  keys.sealing = std::move(*base::RecordKeys::open(std::make_unique<base::NotingAead>(uses), {1}));
+  Half acceptor(core::PinRights(), protection, std::move(keys));
+  dialer.pins.add(0, Pair::at(here), here.size());
+  dialer.remote.add(0, acceptor.pins.add(0, Pair::at(there), there.size()));
+  const std::vector<core::Op> ops{
+      {.local = Pair::at(here), .remote = Pair::at(there), .bytes = here.size()}};
+  dialer.post(OpKind::kRead, ops);
+  ASSERT_EQ(acceptor.give(dialer.take(1U << 20U)), "");
+  EXPECT_FALSE(acceptor.take(1000).empty());
+  acceptor.withdraw(0);
+  EXPECT_GT(acceptor.take(1U << 20U).size(), here.size() - 1000);
+  EXPECT_FALSE(uses.empty());
+  for (const auto& [nonce, messages] : uses) EXPECT_EQ(messages.size(), 1U);
 }
 
 // Memory that is withdrawn while it is sent: the end of the frame changes, and both ends agree.

@@ -10,31 +10,10 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/net/noting_aead_testing.h"
 
 namespace viaduct::base {
 namespace {
-
-// An Aead that notes each key with the nonces that it was used with.
-class NotingAead final : public Aead {
- public:
-  using Uses = std::set<std::pair<Key, Nonce>>;
-  explicit NotingAead(Uses& uses) : uses_(uses) {}
-  bool useKey(const Key& key) override {
-    key_ = key;
-    return true;
-  }
-  bool seal(const Nonce& nonce, ByteSpan, ByteSpan, std::byte*, std::byte*) override {
-    return uses_.emplace(key_, nonce).second;  // false: used before
-  }
-  bool open(const Nonce&, ByteSpan, ByteSpan, std::byte*, const std::byte*) override {
-    return false;
-  }
-  std::string_view library() const override { return "none"; }
-
- private:
-  Uses& uses_;
-  Key key_{};
-};
 
 std::unique_ptr<RecordKeys> keysOf(AeadUse use, std::uint64_t blocks_per_key = kBlocksPerKey,
                                    const Key& secret = {1}) {
@@ -59,7 +38,7 @@ TEST(RecordKeys, NoNonceComesTwiceUnderOneKey) {
   }
   EXPECT_EQ(uses.size(), sealed);
   std::set<Key> keys;
-  for (const auto& one : uses) keys.insert(one.first);
+  for (const auto& [use, messages] : uses) keys.insert(use.first);
   EXPECT_GT(keys.size(), 100U) << "keys were replaced";
 }
 
@@ -139,13 +118,23 @@ TEST(RecordKeys, TheTimeOfAFewCallsStandsForAll) {
   EXPECT_LT(time.total(), aead.spent * 2);
 }
 
+// Each byte of a number changes the nonce.
+TEST(RecordKeys, LargeNumbersHaveNoncesOfTheirOwn) {
+  NotingAead::Uses uses;
+  const auto keys = std::move(*RecordKeys::open(std::make_unique<NotingAead>(uses), {1}));
+  for (unsigned bit = 0; bit < 64; ++bit)
+    ASSERT_TRUE(keys->sealAt(std::uint64_t{1} << bit, {}, nullptr));
+  EXPECT_EQ(uses.size(), 64U);
+}
+
 // A child has a copy of the keys and of the numbers, so that it would use both again.
 TEST(RecordKeys, AChildOfForkSealsNothing) {
   const auto keys = keysOf(AeadUse::kSeal);
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   Bytes tag(kTagBytes);
-  if (child == 0) ::_exit(keys->seal(tag, {}, nullptr, tag.data()) ? 1 : 0);
+  if (child == 0)
+    ::_exit(keys->seal(tag, {}, nullptr, tag.data()) || keys->sealAt(7, tag, tag.data()) ? 1 : 0);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -545,6 +545,22 @@ TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
   EXPECT_EQ(asked({.chunk = 0, .store = true, .pieces = {good}})->code, Code::kDenied);
 }
 
+TEST_F(StagingLinkTest, ReachesNoPinThatIsReleasedAfterTheRequest) {
+  b_.link->receive(encode(RingRequest{}), {});
+  b_.rail.poll(b_.done);
+  b_.sent.clear();
+  b_.link->receive(
+      encode(StorageRequest{
+          .chunk = 0,
+          .pieces = {{.pin = kStoragePin, .address = kStorageAt, .bytes = 4096, .generation = 1}}}),
+      {});
+  b_.memory.pins.erase(kStoragePin);
+  b_.rail.poll(b_.done);
+  EXPECT_TRUE(b_.hops.empty());
+  ASSERT_EQ(b_.sent.size(), 1U);
+  EXPECT_EQ(std::get<StorageAnswer>(*decodeStaging(b_.sent.front())).error->code, Code::kDenied);
+}
+
 // One copy of packed pieces takes the lock for a bounded time, whatever the peer asks for.
 TEST_F(StagingLinkTest, CopiesNoMorePackedBytesThanTheLimit) {
   b_.host->chunks = 64;
