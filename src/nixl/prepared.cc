@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
 
-#include "base/lists.h"
 #include "base/sort_numbers.h"
 #include "core/disjoint_blocks.h"
 
@@ -16,6 +14,45 @@ namespace viaduct::nixl {
 namespace {
 
 constexpr std::uint64_t kEndOfMemory = std::uint64_t{1} << 63U;
+
+}  // namespace
+
+// Facts about rows of three numbers, found in one pass.
+class Prepared::Bounds {
+ public:
+  explicit Bounds(const Rows& rows) {
+    if (rows.bytes().isSame())
+      look(rows.addresses(), [bytes = rows.bytes()[0]](std::size_t) { return bytes; });
+    else
+      look(rows.addresses(), [&](std::size_t row) { return rows.bytes()[row]; });
+  }
+  // No row is empty, or ends beyond 2^63.
+  bool areValid() const { return shortest_ != 0 && !beyond_; }
+  // No row begins before the end of the row before it.
+  bool areAscending() const { return ascending_; }
+  // From the first byte of a row to the last byte of one. Empty if there is no row, or an invalid
+  // one.
+  Extent all() const { return areValid() && low_ < high_ ? Extent{low_, high_ - low_} : Extent{}; }
+
+ private:
+  template <class BytesOf>
+  void look(const std::vector<std::uint64_t>& addresses, const BytesOf& bytesOf) {
+    std::uint64_t before = 0;
+    for (std::size_t row = 0; row < addresses.size(); ++row) {
+      const std::uint64_t address = addresses[row], bytes = bytesOf(row), end = address + bytes;
+      shortest_ = std::min(shortest_, bytes);
+      beyond_ |= address >= kEndOfMemory || bytes > kEndOfMemory || end > kEndOfMemory;
+      ascending_ &= before <= address;
+      low_ = std::min(low_, address);
+      high_ = std::max(high_, end);
+      before = end;
+    }
+  }
+  std::uint64_t shortest_ = kEndOfMemory, low_ = kEndOfMemory, high_ = 0;
+  bool beyond_ = false, ascending_ = true;
+};
+
+namespace {
 
 Error refuse(Code code, std::string detail, std::string remedy) {
   return {.code = code,
@@ -90,43 +127,39 @@ Status checkRange(const char* side, const Prepared& list, const std::optional<In
 
 Result<Prepared> Prepared::make(const Rows& rows, const core::PinMap& registered,
                                 const std::string& whose) {
-  Prepared prepared;
   Coverage coverage(registered);
-  if (!rows.runs.empty()) {
-    VIADUCT_TRY(prepared.blocks_, Blocks::of(rows.runs));
+  if (rows.ofRuns()) {
+    Prepared prepared;
+    VIADUCT_TRY(prepared.blocks_, Blocks::of(rows.runs()));
     VIADUCT_CHECK(checkRuns(prepared.blocks_, coverage, whose));
     prepared.overlaps_.value = Overlaps::kNone;
     return prepared;
   }
-  for (std::size_t row = 0; row < rows.extents.size(); ++row)
-    if (!coverage.has(rows.extents[row])) [[unlikely]]
-      return outside(row, rows.extents[row], whose);
-  return of(rows.extents);
+  const Bounds bounds(rows);
+  if (!coverage.has(bounds.all()))
+    for (std::size_t row = 0; row < rows.count(); ++row)
+      if (!coverage.has(rows.extent(row))) [[unlikely]]
+        return outside(row, rows.extent(row), whose);
+  return of(rows, bounds);
 }
 
-Result<Prepared> Prepared::of(std::span<const Extent> extents) {
-  if (extents.empty()) return Prepared();
-  Prepared prepared;
-  const std::uint64_t bytes = extents[0].bytes;
-  std::vector<std::uint64_t> addresses(extents.size());
-  bool alike = true, ascending = true, valid = true;
-  std::uint64_t end = 0;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    const Extent& one = extents[i];
-    alike = alike && one.bytes == bytes;
-    ascending = ascending && end <= one.address;
-    end = one.address + one.bytes;
-    valid = valid && one.bytes != 0 && one.address < kEndOfMemory && end <= kEndOfMemory;
-    addresses[i] = one.address;
-  }
-  if (!valid) [[unlikely]]
+Result<Prepared> Prepared::of(const Rows& rows) { return of(rows, Bounds(rows)); }
+
+Result<Prepared> Prepared::of(const Rows& rows, const Bounds& bounds) {
+  if (rows.count() == 0) return Prepared();
+  if (!bounds.areValid()) [[unlikely]]
     return refuse(Code::kInvalid, "a descriptor is empty, or ends beyond 2^63",
                   "check addresses and lengths");
-  if (ascending) prepared.overlaps_.value = Overlaps::kNone;
-  prepared.blocks_ = alike ? core::DisjointBlocks::at(std::move(addresses), bytes)
-                           : core::DisjointBlocks::of(base::mapped(extents, [](const Extent& one) {
-                               return Run{one.address, one.bytes, one.bytes, 1};
-                             }));
+  Prepared prepared;
+  if (bounds.areAscending()) prepared.overlaps_.value = Overlaps::kNone;
+  if (rows.bytes().isSame()) {
+    prepared.blocks_ = core::DisjointBlocks::at(rows.addresses(), rows.bytes()[0]);
+    return prepared;
+  }
+  std::vector<Run> runs(rows.count());
+  for (std::size_t row = 0; row < runs.size(); ++row)
+    runs[row] = {rows.addresses()[row], rows.bytes()[row], rows.bytes()[row], 1};
+  prepared.blocks_ = core::DisjointBlocks::of(std::move(runs));
   return prepared;
 }
 

@@ -98,21 +98,20 @@ std::shared_ptr<PreparedList> NixlAgent::prepareStorage(const std::string& agent
          fmt::format("prepare descriptors: {} is reached by its own agent only; pass the name of "
                      "this agent, {}, in place of {}",
                      memoryName(list.memory), name_, agent));
-  std::vector<Extent> parts;
+  Rows parts;
   for (std::size_t row = 0; row < list.rows->count(); ++row) {
-    const Run run = list.rows->runs.empty()
-                        ? Run{list.rows->extents[row].address, 0, list.rows->extents[row].bytes, 1}
-                        : list.rows->runs[row];
+    const Run run = list.rows->run(row);
+    const std::uint64_t device = list.rows->devices()[row];
     for (std::uint64_t i = 0; i < run.count; ++i) {
       const Extent part{run.base + i * (run.stride == 0 ? run.bytes : run.stride), run.bytes};
-      auto stored = storedAt(list.memory, list.rows->deviceOf(row), part);
+      auto stored = storedAt(list.memory, device, part);
       if (part.bytes == 0 || !stored)
         fail(part.bytes == 0 ? Outcome::kInvalid : Outcome::kNotFound,
              fmt::format("prepare descriptors: descriptor {} of device {}, {} bytes at offset {}, "
                          "does not lie inside a registered {}; register it first",
-                         parts.size(), list.rows->deviceOf(row), part.bytes, part.address,
+                         parts.count(), device, part.bytes, part.address,
                          list.memory == Memory::kFile ? "file" : "object"));
-      parts.push_back(part);
+      parts.add(part, device);
       out->stored.push_back(std::move(stored));
     }
   }
