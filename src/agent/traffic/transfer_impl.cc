@@ -87,7 +87,7 @@ Status TransferImpl::plan(AgentLock::Held& held) {
   }
 }
 
-void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
+void TransferImpl::remember(Bundles bundles, std::span<const core::PinSpan> spans,
                             std::uint64_t bytes) {
   carried_before_ = carried();
   take(std::move(bundles));
