@@ -204,7 +204,10 @@ class Addresses {
   std::span<const std::uint64_t> chunk(std::uint64_t first) {
     const std::size_t count = std::min<std::uint64_t>(kChunk, side_.taken() - first);
     const Blocks& blocks = side_.selection.blocks;
-    if (const auto addresses = blocks.addresses(); !addresses.empty())
+    const auto addresses = blocks.addresses();
+    if (!addresses.empty() && side_.selection.indices.empty())
+      return addresses.subspan(first, count);
+    if (!addresses.empty())
       fill(first, count, [&](auto block) { return addresses[block]; });
     else if (blocks.runs() == 1)
       fill(first, count,
