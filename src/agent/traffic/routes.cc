@@ -38,6 +38,7 @@ class Router {
         packed_(required.packed),
         encrypted_(required.encrypted) {
     LinkSlot* staging = nullptr;
+    links_.reserve(peer.links().size());
     for (const auto& slot : peer.links()) {
       if (slot->link->state().phase != core::LinkState::Phase::kReady) continue;
       const core::Capabilities& can = basis.backend(slot->backend()).can();
