@@ -13,7 +13,9 @@ constexpr std::array kMemoryNames{"DRAM_SEG", "VRAM_SEG", "BLK_SEG", "OBJ_SEG", 
 
 }  // namespace
 
-void Column::addOther(std::size_t rows, std::uint64_t number) {
+void Column::add(std::size_t rows, std::uint64_t number) {
+  if (rows == 0) *this = Column(number);
+  if (isSame(number)) return;
   if (each_.empty()) each_.assign(rows, same_);
   each_.push_back(number);
 }
@@ -26,6 +28,11 @@ void Column::set(std::size_t row, std::size_t rows, std::uint64_t number) {
 
 void Column::remove(std::size_t row) {
   if (!each_.empty()) each_.erase(each_.begin() + static_cast<std::ptrdiff_t>(row));
+}
+
+void Rows::addOther(std::uint64_t bytes, std::uint64_t device) {
+  bytes_.add(addresses_.size(), bytes);
+  devices_.add(addresses_.size(), device);
 }
 
 std::vector<Extent> Rows::extents() const {

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/sort_numbers.h"
 #include "core/disjoint_blocks.h"
+#include "core/find_twice.h"
 
 namespace viaduct::nixl {
 namespace {
@@ -21,10 +25,11 @@ constexpr std::uint64_t kEndOfMemory = std::uint64_t{1} << 63U;
 class Prepared::Bounds {
  public:
   explicit Bounds(const Rows& rows) {
+    if (rows.count() == 0) return;
     if (rows.bytes().isSame())
-      look(rows.addresses(), [bytes = rows.bytes()[0]](std::size_t) { return bytes; });
+      lookAtAlike(rows.addresses(), rows.bytes()[0]);
     else
-      look(rows.addresses(), [&](std::size_t row) { return rows.bytes()[row]; });
+      look(rows);
   }
   // No row is empty, or ends beyond 2^63.
   bool areValid() const { return shortest_ != 0 && !beyond_; }
@@ -35,18 +40,39 @@ class Prepared::Bounds {
   Extent all() const { return areValid() && low_ < high_ ? Extent{low_, high_ - low_} : Extent{}; }
 
  private:
-  template <class BytesOf>
-  void look(const std::vector<std::uint64_t>& addresses, const BytesOf& bytesOf) {
+  void look(const Rows& rows) {
     std::uint64_t before = 0;
-    for (std::size_t row = 0; row < addresses.size(); ++row) {
-      const std::uint64_t address = addresses[row], bytes = bytesOf(row), end = address + bytes;
-      shortest_ = std::min(shortest_, bytes);
-      beyond_ |= address >= kEndOfMemory || bytes > kEndOfMemory || end > kEndOfMemory;
-      ascending_ &= before <= address;
-      low_ = std::min(low_, address);
+    for (std::size_t row = 0; row < rows.count(); ++row) {
+      const Extent one = rows.extent(row);
+      const std::uint64_t end = one.address + one.bytes;
+      shortest_ = std::min(shortest_, one.bytes);
+      beyond_ |= one.address >= kEndOfMemory || one.bytes > kEndOfMemory || end > kEndOfMemory;
+      ascending_ &= before <= one.address;
+      low_ = std::min(low_, one.address);
       high_ = std::max(high_, end);
       before = end;
     }
+  }
+  // Rows of one size are mostly in ascending order, and then the first and the last row tell.
+  void lookAtAlike(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes) {
+    std::uint64_t before = addresses[0], any = bytes;
+    for (std::size_t row = 1; row < addresses.size(); ++row) {
+      ascending_ &= before + bytes <= addresses[row];
+      before = addresses[row];
+      any |= before;
+    }
+    any |= addresses[0];
+    const auto [low, high] =
+        ascending_ ? std::pair(addresses.front(), addresses.back()) : lowestAndHighest(addresses);
+    shortest_ = bytes;
+    low_ = low;
+    high_ = high + bytes;
+    beyond_ = any >= kEndOfMemory || high_ > kEndOfMemory;
+  }
+  static std::pair<std::uint64_t, std::uint64_t> lowestAndHighest(
+      const std::vector<std::uint64_t>& addresses) {
+    const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
+    return {*low, *high};
   }
   std::uint64_t shortest_ = kEndOfMemory, low_ = kEndOfMemory, high_ = 0;
   bool beyond_ = false, ascending_ = true;
@@ -113,6 +139,39 @@ std::vector<Extent> extentsOf(const Blocks& blocks, const std::optional<Indices>
   return out;
 }
 
+// The numbers of the blocks if all lie on a grid of their size, as the blocks of a KV cache do, and
+// it is not much larger than they are.
+std::optional<std::vector<std::uint32_t>> numbersOnGrid(std::span<const std::uint64_t> addresses,
+                                                        std::uint64_t bytes, std::uint64_t& count) {
+  constexpr std::uint64_t kMostPlaces = 64;  // for each block
+  const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
+  if (!std::has_single_bit(bytes)) return std::nullopt;
+  const int shift = std::countr_zero(bytes);
+  count = ((*high - *low) >> shift) + 1;
+  constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 32U;
+  if (count > addresses.size() * kMostPlaces || count > kMostNumbers) return std::nullopt;
+  std::vector<std::uint32_t> numbers(addresses.size());
+  std::uint64_t beside = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::uint64_t offset = addresses[i] - *low;
+    beside |= offset & (bytes - 1);
+    numbers[i] = static_cast<std::uint32_t>(offset >> shift);
+  }
+  if (beside != 0) return std::nullopt;
+  return numbers;
+}
+
+// Whether blocks of one size, in any order, share no byte. On a grid, only equal blocks do.
+bool areApart(std::span<const std::uint64_t> addresses, std::uint64_t bytes) {
+  std::uint64_t count = 0;
+  if (const auto numbers = numbersOnGrid(addresses, bytes, count))
+    return !core::findTwice(*numbers, count);
+  std::vector<std::uint64_t> sorted(addresses.begin(), addresses.end());
+  base::sortNumbers(sorted);
+  const auto meet = [&](std::uint64_t a, std::uint64_t b) { return b - a < bytes; };
+  return std::adjacent_find(sorted.begin(), sorted.end(), meet) == sorted.end();
+}
+
 Status checkRange(const char* side, const Prepared& list, const std::optional<Indices>& indices) {
   if (!indices || indices->empty()) return Ok{};
   const auto most = std::max_element(indices->begin(), indices->end());
@@ -165,13 +224,9 @@ Result<Prepared> Prepared::of(const Rows& rows, const Bounds& bounds) {
 
 bool Prepared::isApart() const {
   if (overlaps_.value == Overlaps::kUnknown) {
-    const auto given = blocks_.addresses();
-    std::vector<std::uint64_t> sorted(given.begin(), given.end());
-    base::sortNumbers(sorted);
-    const auto meet = [&](auto a, auto b) { return b - a < blocks_.blockBytes(); };
-    const bool apart = sorted.empty()
-                           ? Blocks::list(extentsOf(blocks_, {})).has_value()  // of several sizes
-                           : std::adjacent_find(sorted.begin(), sorted.end(), meet) == sorted.end();
+    const bool apart = blocks_.addresses().empty()  // of several sizes
+                           ? Blocks::list(extentsOf(blocks_, {})).has_value()
+                           : areApart(blocks_.addresses(), blocks_.blockBytes());
     overlaps_.value = apart ? Overlaps::kNone : Overlaps::kSome;
   }
   return overlaps_.value == Overlaps::kNone;

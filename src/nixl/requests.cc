@@ -38,11 +38,14 @@ std::uint64_t microseconds(Duration time) {
   return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::microseconds>(time).count());
 }
 
+std::uint64_t taken(const Selection& side) {
+  return side.indices.empty() ? side.blocks.count() : side.indices.size();
+}
+
 // The highest serial of the registrations in which the selected blocks lie.
 std::uint32_t newestSerial(const core::PinMap& memory, const Selection& there) {
-  const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
   std::uint32_t newest = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (std::uint64_t i = 0; i < taken(there); ++i) {
     const Extent block = there.blocks[there.indices.empty() ? i : there.indices[i]];
     const auto* const pin = memory.cover(block.address, block.bytes);
     if (pin != nullptr) newest = std::max(newest, pin->slot);
@@ -268,9 +271,9 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
   if (!options.reach) checkLife(remote);
   if (options.reach || remote.newest > remote.announced || !remote.looked_at_pins)
     awaitPins(remote, there, options);
-  return valueOf(unlockedIf(
-      local.indices.size() >= kMany || local.blocks.count() >= kMany, lock_,
-      [&] { return agent_->plan(kind, *remote.peer, local, there, std::move(options)); }));
+  return valueOf(unlockedIf(taken(local) >= kMany, lock_, [&] {
+    return agent_->plan(kind, *remote.peer, local, there, std::move(options));
+  }));
 }
 
 // A session announces all existing registrations when it begins, and later registrations in order.

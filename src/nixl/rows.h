@@ -16,19 +16,13 @@ class Column {
   explicit Column(std::uint64_t same = 0) : same_(same) {}
   std::uint64_t operator[](std::size_t row) const { return each_.empty() ? same_ : each_[row]; }
   bool isSame() const { return each_.empty(); }
+  bool isSame(std::uint64_t number) const { return each_.empty() && same_ == number; }
   // Sets the number of the row behind the last of `rows`.
-  void add(std::size_t rows, std::uint64_t number) {
-    if (each_.empty() && (rows == 0 || number == same_)) [[likely]]
-      same_ = number;
-    else
-      addOther(rows, number);
-  }
+  void add(std::size_t rows, std::uint64_t number);
   void set(std::size_t row, std::size_t rows, std::uint64_t number);
   void remove(std::size_t row);
 
  private:
-  void addOther(std::size_t rows, std::uint64_t number);
-
   std::uint64_t same_;  // if `each_` is empty
   std::vector<std::uint64_t> each_;
 };
@@ -44,7 +38,7 @@ class Rows {
   std::size_t count() const { return runs_.empty() ? addresses_.size() : runs_.size(); }
   // Whether the rows have five numbers.
   bool ofRuns() const { return !runs_.empty(); }
-  bool mayAdd(bool of_runs) const { return count() == 0 || of_runs == ofRuns(); }
+  bool mayAdd(bool of_runs) const { return of_runs ? addresses_.empty() : runs_.empty(); }
   const std::vector<Run>& runs() const { return runs_; }
   // Of rows of three numbers.
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
@@ -60,12 +54,12 @@ class Rows {
   void reserve(std::size_t rows) { addresses_.reserve(rows); }
   // The caller adds rows of one kind only.
   void add(const Extent& extent, std::uint64_t device) {
-    devices_.add(count(), device);
-    bytes_.add(addresses_.size(), extent.bytes);
+    if (addresses_.empty() || !bytes_.isSame(extent.bytes) || !devices_.isSame(device)) [[unlikely]]
+      addOther(extent.bytes, device);
     addresses_.push_back(extent.address);
   }
   void add(const Run& run, std::uint64_t device) {
-    devices_.add(count(), device);
+    devices_.add(runs_.size(), device);
     runs_.push_back(run);
   }
   // Replaces a row by row `from` of other rows of the same kind.
@@ -75,6 +69,8 @@ class Rows {
   friend bool operator==(const Rows& one, const Rows& other);
 
  private:
+  void addOther(std::uint64_t bytes, std::uint64_t device);
+
   std::vector<std::uint64_t> addresses_;
   Column bytes_;
   std::vector<Run> runs_;
