@@ -54,48 +54,20 @@ std::shared_ptr<NixlAgent> openAgent(std::string name, const AgentConfig& config
   return opened;
 }
 
-// Calls the agent with the GIL, from a thread of its exchange, if the agent is still there.
-template <class Call>
-auto calling(const std::weak_ptr<NixlAgent>& weak, const Call& call) {
-  return [weak, call](auto... arguments) {
-    using Returned = decltype(call(std::declval<NixlAgent&>(), std::move(arguments)...));
+std::unique_ptr<Exchange> exchangeOf(const std::shared_ptr<NixlAgent>& agent) {
+  return std::make_unique<Exchange>([weak = std::weak_ptr(agent)](const auto& call) {
     const python::Locked gil;
-    const auto agent = weak.lock();
-    return agent == nullptr ? Returned() : call(*agent, std::move(arguments)...);
-  };
+    if (const auto one = weak.lock()) call(*one);
+  });
 }
 
-// The exchange of an agent, which may find others at the meeting place, too.
-struct AgentExchange {
-  explicit AgentExchange(const std::shared_ptr<NixlAgent>& of)
-      : agent(of),
-        exchange(
-            {.take = calling(agent,
-                             [](NixlAgent& one, std::string blob) -> std::string {
-                               return one.addRemote(std::move(blob));
-                             }),
-             .give = calling(agent, [](NixlAgent& one) -> std::string { return *one.metadata(); }),
-             .forget = calling(
-                 agent, [](NixlAgent& one, const std::string& name) { one.removeRemote(name); })}) {
-  }
-
-  const std::weak_ptr<NixlAgent> agent;
-  Exchange exchange;
-};
-
 // Raises OSError if the port is taken.
-std::uint16_t listenOn(AgentExchange& self, std::uint16_t port) {
-  const auto listening = self.exchange.listen(port);
+std::uint16_t listenOn(Exchange& self, std::uint16_t port) {
+  const auto listening = self.listen(port);
   if (listening) return *listening;
   errno = listening.error().os_errno;
   PyErr_SetFromErrno(PyExc_OSError);
   throw py::error_already_set();
-}
-
-void findLater(AgentExchange& self, const std::string& name, const std::string& label) {
-  self.exchange.later(
-      fmt::format("find agent {}", name),
-      calling(self.agent, [name, label](NixlAgent& one) { one.findRemote(name, label); }));
 }
 
 py::dict dictOf(const Parameters& parameters) {
@@ -296,11 +268,15 @@ std::uint64_t handleOf(PyObject* given) { return python::parseUnsigned(given, "t
 py::object handleObject(std::uint64_t handle) { return py::int_(handle); }
 
 std::string noteOrNone(PyObject* given) {
-  return given == nullptr ? std::string() : noteOf(py::reinterpret_borrow<py::object>(given));
+  const bool none = given == nullptr || (PyBytes_Check(given) && PyBytes_GET_SIZE(given) == 0);
+  return none ? std::string() : noteOf(py::reinterpret_borrow<py::object>(given));
 }
 RequestOptions optionsOf(PyObject* note, PyObject* priority) {
   RequestOptions options{.note = noteOrNone(note)};
-  if (priority != nullptr) options.priority = priorityOf(py::handle(priority).cast<std::string>());
+  const bool normal =
+      priority == nullptr ||
+      (PyUnicode_Check(priority) && PyUnicode_CompareWithASCIIString(priority, "normal") == 0);
+  if (!normal) options.priority = priorityOf(py::handle(priority).cast<std::string>());
   return options;
 }
 
@@ -368,30 +344,17 @@ void bindTransfers(AgentClass& agent) {
 }
 
 void bindExchange(py::module_& module) {
-  py::class_<AgentExchange>(module, "Exchange",
-                            "Sends, fetches and serves an agent's metadata in the background.")
-      .def(py::init<const std::shared_ptr<NixlAgent>&>(), "agent"_a)
+  py::class_<Exchange>(module, "Exchange",
+                       "Sends, fetches and serves an agent's metadata in the background.")
+      .def(py::init(&exchangeOf), "agent"_a)
       .def("listen", &listenOn, "port"_a)
-      .def(
-          "send",
-          [](AgentExchange& self, const std::string& host, std::uint16_t port,
-             const py::bytes& blob) { self.exchange.send(host, port, blob); },
-          "host"_a, "port"_a, "blob"_a)
-      .def(
-          "fetch",
-          [](AgentExchange& self, const std::string& host, std::uint16_t port) {
-            self.exchange.fetch(host, port);
-          },
-          "host"_a, "port"_a)
-      .def(
-          "invalidate",
-          [](AgentExchange& self, const std::string& host, std::uint16_t port,
-             const std::string& name) { self.exchange.invalidate(host, port, name); },
-          "host"_a, "port"_a, "name"_a)
+      .def("send", &Exchange::send, "host"_a, "port"_a, "blob"_a)
+      .def("fetch", &Exchange::fetch, "host"_a, "port"_a)
+      .def("invalidate", &Exchange::invalidate, "host"_a, "port"_a, "name"_a)
       .def(
           "find",
-          [](AgentExchange& self, const py::object& name, const std::string& label) {
-            findLater(self, nameOf(name), label);
+          [](Exchange& self, const py::object& name, const std::string& label) {
+            self.find(nameOf(name), label);
           },
           "remote_agent"_a, "label"_a = "",
           "Finds another agent at the meeting place, the directory server of agent names.");

@@ -161,11 +161,7 @@ nixl_capi_status_t nixl_capi_fetch_remote_md(nixl_capi_agent_t agent, const char
     Exchange& exchange = agent->owned->exchange();
     if (hasAddress(options)) return exchange.fetch(options->host, options->port);
     needMeetingPlace("fetch_remote_md");
-    exchange.later(fmt::format("find agent {}", remote),
-                   [weak = std::weak_ptr(agent->owned), name = std::string(remote)] {
-                     if (const auto self = weak.lock())
-                       self->with([&](NixlAgent& one) { one.findRemote(name, {}); });
-                   });
+    exchange.find(remote, {});
   });
 }
 
