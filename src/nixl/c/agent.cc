@@ -73,12 +73,14 @@ void needBackend(NixlAgent& agent, Memory memory, nixl_capi_opt_args_t options) 
 
 // NOLINTBEGIN(readability-identifier-naming): the names of C
 nixl_capi_status_t nixl_capi_create_agent(const char* name, nixl_capi_agent_t* agent) {
+  warnOfLackingFunctions(__builtin_return_address(0));
   return openInto(name, {}, agent);
 }
 
 nixl_capi_status_t nixl_capi_create_configured_agent(const char* name,
                                                      const nixl_capi_agent_config_t* config,
                                                      nixl_capi_agent_t* agent) {
+  warnOfLackingFunctions(__builtin_return_address(0));
   if (config == nullptr) return NIXL_CAPI_ERROR_INVALID_PARAM;
   return openInto(name,
                   {.use_progress_thread = config->enable_prog_thread,

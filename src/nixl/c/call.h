@@ -42,6 +42,11 @@ nixl_capi_status_t call(std::initializer_list<const void*> needed, const Body& b
   }
 }
 
+// Logs the functions of NIXL that the program or library at `caller` names and this library lacks,
+// once in a process. A program of a newer NIXL looks a function up when it first calls it, and
+// aborts if it is not there.
+void warnOfLackingFunctions(const void* caller) noexcept;
+
 template <class T>
 nixl_capi_status_t destroy(T* object) noexcept {
   return call({object}, [&] { delete object; });
