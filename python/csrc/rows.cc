@@ -204,24 +204,42 @@ py::object fastSequence(py::handle source, const char* wanted) {
   return py::reinterpret_steal<py::object>(items);
 }
 
-// Adds a tuple of three Python integers, of which none runs Python code. False: it is another row.
-bool addTriple(PyObject* tuple, Rows& into) {
-  if (PyTuple_CheckExact(tuple) == 0 || PyTuple_GET_SIZE(tuple) != 3 || !into.mayAdd(false))
-    return false;
-  std::array<std::uint64_t, 3> cells;
-  for (py::ssize_t column = 0; column < 3; ++column) {
-    PyObject* const item = PyTuple_GET_ITEM(tuple, column);
-    if (PyLong_CheckExact(item) == 0) return false;
-    std::uint64_t& cell = cells[static_cast<std::size_t>(column)];
-    cell = PyLong_AsUnsignedLongLong(item);
-    if (cell == std::numeric_limits<std::uint64_t>::max() && PyErr_Occurred() != nullptr) {
+// Reads tuples of three Python integers, of which none runs Python code.
+class Triples {
+ public:
+  explicit Triples(Rows& into) : into_(into) {}
+  // False: it is another row. The caller keeps the tuple as it is until the next call.
+  bool add(PyObject* tuple) {
+    if (PyTuple_CheckExact(tuple) == 0 || PyTuple_GET_SIZE(tuple) != 3 || !into_.mayAdd(false))
+      return false;
+    for (std::size_t column = 0; column < 3; ++column)
+      if (!read(PyTuple_GET_ITEM(tuple, static_cast<py::ssize_t>(column)), column)) return false;
+    into_.add(Extent{cells_[0], cells_[1]}, cells_[2]);
+    return true;
+  }
+  // Python code has run, and may have replaced the numbers.
+  void forget() { numbers_ = {}; }
+
+ private:
+  // Most rows have the very objects of the row before them as their size and device.
+  bool read(PyObject* number, std::size_t column) {
+    if (number == numbers_[column]) return true;
+    if (PyLong_CheckExact(number) == 0) return false;
+    numbers_[column] = nullptr;
+    cells_[column] = PyLong_AsUnsignedLongLong(number);
+    if (cells_[column] == std::numeric_limits<std::uint64_t>::max() &&
+        PyErr_Occurred() != nullptr) {
       PyErr_Clear();
       return false;
     }
+    numbers_[column] = number;
+    return true;
   }
-  into.add(Extent{cells[0], cells[1]}, cells[2]);
-  return true;
-}
+
+  Rows& into_;
+  std::array<PyObject*, 3> numbers_{};  // of the row before, which still holds them
+  std::array<std::uint64_t, 3> cells_{};
+};
 
 void addTuple(py::handle tuple, std::size_t number, Pairs pairs, Rows& into) {
   const bool sequence = PyTuple_Check(tuple.ptr()) || PyList_Check(tuple.ptr());
@@ -331,10 +349,12 @@ Rows parseRows(py::handle source, Pairs pairs) {
   Rows rows;
   const auto count = PySequence_Fast_GET_SIZE(items.ptr());
   rows.reserve(static_cast<std::size_t>(count));
+  Triples triples(rows);
   for (py::ssize_t i = 0; i < count; ++i) {
     // An item's __index__ may shrink the list, so check the size before each access.
     if (i >= PySequence_Fast_GET_SIZE(items.ptr())) break;
-    if (addTriple(PySequence_Fast_GET_ITEM(items.ptr(), i), rows)) continue;
+    if (triples.add(PySequence_Fast_GET_ITEM(items.ptr(), i))) continue;
+    triples.forget();
     const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(items.ptr(), i));
     addTuple(item, static_cast<std::size_t>(i), pairs, rows);
   }
