@@ -40,12 +40,12 @@ class Rows {
   bool ofRuns() const { return !runs_.empty(); }
   bool mayAdd(bool of_runs) const { return of_runs ? addresses_.empty() : runs_.empty(); }
   const std::vector<Run>& runs() const { return runs_; }
-  // Of rows of three numbers.
+  // Both belong to rows of three numbers.
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
   const Column& bytes() const { return bytes_; }
   Extent extent(std::size_t row) const { return {addresses_[row], bytes_[row]}; }
   std::vector<Extent> extents() const;
-  // Of any row.
+  // A row of either kind.
   Run run(std::size_t row) const {
     return ofRuns() ? runs_[row] : Run{addresses_[row], 0, bytes_[row], 1};
   }
