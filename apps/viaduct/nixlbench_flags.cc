@@ -107,7 +107,8 @@ constexpr std::array kTheirFlags{
 enum class Inertia : std::uint8_t {
   kNone,     // its value is checked
   kRefused,  // of a feature that viaduct does not have; its default is accepted
-  kIgnored,  // of a backend that viaduct does not have; scripts pass it with every backend
+  kIgnored,  // of a backend or a mode that viaduct does not have; scripts pass it with every
+             // backend
 };
 struct Inert {
   std::string_view name, form, fallback, about;
@@ -138,8 +139,9 @@ constexpr std::array kRefused{
 constexpr auto kGds = "GPUDirect Storage";
 constexpr auto kAzure = "Azure Blob";
 constexpr std::array kIgnored{
-    Inert{"randomize_location_mode", "MODE", "none", "storage backends"},
-    Inert{"randomize_location_mode_seed", "N", "0", "storage backends"},
+    Inert{"randomize_location_mode", "MODE", "none",
+          "random places in storage; here the blocks of each batch lie in random order"},
+    Inert{"randomize_location_mode_seed", "N", "0", "seed of those places; here --seed"},
     Inert{"gds_batch_pool_size", "N", "32", kGds},
     Inert{"gds_batch_limit", "N", "128", kGds},
     Inert{"gds_mt_num_threads", "N", "1", kGds},
@@ -161,7 +163,7 @@ constexpr std::array kIgnored{
 constexpr std::array kInert{
     InertGroup{"Without effect", Inertia::kNone, kNoEffect},
     InertGroup{"Not built in", Inertia::kRefused, kRefused},
-    InertGroup{"For other backends, ignored here", Inertia::kIgnored, kIgnored},
+    InertGroup{"Ignored here", Inertia::kIgnored, kIgnored},
 };
 
 bool isDefault(const Inert& flag, std::string_view text) {

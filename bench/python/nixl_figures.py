@@ -85,6 +85,38 @@ def transfers(side, name, rows_there, where):
         say(f"make_prepped_xfer of {count} indices, {where}", took * 1e6, "us")
 
 
+def requests(side, name, address):
+    """The costs of one request of an engine. To compare two builds, run it with PYTHONPATH of each."""
+    agent, picks = side.agent, np.random.default_rng(1).permutation(1024).astype(np.uint64)
+
+    def rows(start, order):
+        out = np.zeros((len(order), 3), np.uint64)
+        out[:, 0], out[:, 1] = start + order * BLOCK, BLOCK
+        return out
+
+    lists = [agent.prep_xfer_dlist(to, rows(start, np.arange(1024, dtype=np.uint64)), "DRAM")
+             for to, start in (("", side.address), (name, address))]
+    handle = lambda: agent.make_prepped_xfer("WRITE", lists[0], [3], lists[1], [5])
+    took = typical(lambda: agent.release_xfer_handle(handle()), 1000)
+    say("make_prepped_xfer of 1 block + release", took * 1e6, "us")
+    for order, how in ((np.arange(1024, dtype=np.uint64), "in order"), (picks, "in random order")):
+        here, there = (agent.get_xfer_descs(rows(s, order), "DRAM") for s in (side.address, address))
+        took = typical(
+            lambda h=here, t=there: agent.release_xfer_handle(
+                agent.initialize_xfer("WRITE", h, t, name)
+            ),
+            200,
+        )
+        say(f"initialize_xfer of 1,024 blocks {how} + release", took * 1e6, "us")
+    tuples = [tuple(row) for row in rows(side.address, picks).tolist()]
+    took = typical(lambda: agent.get_xfer_descs(tuples, "DRAM"), 200)
+    say("get_xfer_descs of 1,024 tuples", took * 1e6, "us")
+    many = np.zeros((8192, 3), np.uint64)
+    many[:, 0], many[:, 1] = side.address + np.arange(8192, dtype=np.uint64) * 64, 64
+    took = typical(lambda: agent.prep_xfer_dlist("", many, "DRAM"), 50)
+    say("prep_xfer_dlist of 8,192 rows", took * 1e6, "us")
+
+
 def notes(side, name):
     say("get_new_notifs, idle", typical(side.agent.get_new_notifs, 100_000) * 1e6, "us")
     took = typical(lambda: side.agent.send_notif(name, b"x" * 32), 1000)
@@ -160,6 +192,7 @@ def main():
     side.agent.add_remote_agent(near.agent.get_agent_metadata())
     rows_near = [(near.address + i * BLOCK, BLOCK, 0) for i in range(1024)]
     transfers(side, "near", rows_near, "one process")
+    requests(side, "near", near.address)
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=child, args=(theirs, 1024 * BLOCK))

@@ -11,16 +11,15 @@ namespace viaduct::python {
 namespace {
 
 std::shared_ptr<BlockList> listOf(const py::object& rows) {
-  Rows parsed = parseRows(rows, Pairs::kToo);
-  if (!parsed.devices.empty() || parsed.device != 0)
+  const Rows parsed = parseRows(rows, Pairs::kToo);
+  if (!parsed.devices().isSame() || parsed.devices()[0] != 0)
     raise({.code = Code::kUnsupported,
            .operation = "blocks",
            .detail = "a row names GPU memory: its device number is not 0",
            .cause = "no backend of this build can access GPU memory",
            .remedy = "use device 0, which is host memory"});
-  auto blocks = unlocked([&] {
-    return parsed.runs.empty() ? Blocks::list(parsed.extents) : Blocks::of(std::move(parsed.runs));
-  });
+  auto blocks = unlocked(
+      [&] { return parsed.ofRuns() ? Blocks::of(parsed.runs()) : Blocks::list(parsed.extents()); });
   return std::make_shared<BlockList>(valueOf(std::move(blocks)), py::object());
 }
 

@@ -19,6 +19,7 @@
 #include "nixl/exchange.h"
 #include "nixl/status.h"
 #include "nixl_bindings.h"
+#include "nixl_vectorcall.h"
 #include "planned_transfer.h"
 #include "rows.h"
 
@@ -53,48 +54,20 @@ std::shared_ptr<NixlAgent> openAgent(std::string name, const AgentConfig& config
   return opened;
 }
 
-// Calls the agent with the GIL, from a thread of its exchange, if the agent is still there.
-template <class Call>
-auto calling(const std::weak_ptr<NixlAgent>& weak, const Call& call) {
-  return [weak, call](auto... arguments) {
-    using Returned = decltype(call(std::declval<NixlAgent&>(), std::move(arguments)...));
+std::unique_ptr<Exchange> exchangeOf(const std::shared_ptr<NixlAgent>& agent) {
+  return std::make_unique<Exchange>([weak = std::weak_ptr(agent)](const auto& call) {
     const python::Locked gil;
-    const auto agent = weak.lock();
-    return agent == nullptr ? Returned() : call(*agent, std::move(arguments)...);
-  };
+    if (const auto one = weak.lock()) call(*one);
+  });
 }
 
-// The exchange of an agent, which may find others at the meeting place, too.
-struct AgentExchange {
-  explicit AgentExchange(const std::shared_ptr<NixlAgent>& of)
-      : agent(of),
-        exchange(
-            {.take = calling(agent,
-                             [](NixlAgent& one, std::string blob) -> std::string {
-                               return one.addRemote(std::move(blob));
-                             }),
-             .give = calling(agent, [](NixlAgent& one) -> std::string { return *one.metadata(); }),
-             .forget = calling(
-                 agent, [](NixlAgent& one, const std::string& name) { one.removeRemote(name); })}) {
-  }
-
-  const std::weak_ptr<NixlAgent> agent;
-  Exchange exchange;
-};
-
 // Raises OSError if the port is taken.
-std::uint16_t listenOn(AgentExchange& self, std::uint16_t port) {
-  const auto listening = self.exchange.listen(port);
+std::uint16_t listenOn(Exchange& self, std::uint16_t port) {
+  const auto listening = self.listen(port);
   if (listening) return *listening;
   errno = listening.error().os_errno;
   PyErr_SetFromErrno(PyExc_OSError);
   throw py::error_already_set();
-}
-
-void findLater(AgentExchange& self, const std::string& name, const std::string& label) {
-  self.exchange.later(
-      fmt::format("find agent {}", name),
-      calling(self.agent, [name, label](NixlAgent& one) { one.findRemote(name, label); }));
 }
 
 py::dict dictOf(const Parameters& parameters) {
@@ -281,7 +254,82 @@ void bindMetadata(AgentClass& agent) {
           "remote_agent"_a, "backends"_a = py::tuple());
 }
 
+// The calls of each transfer, and of each round of a polling loop.
+
+PyObject *read_object = nullptr, *write_object = nullptr;  // live as long as the process
+
+Direction directionOf(PyObject* given) {
+  if (given == write_object) return Direction::kWrite;
+  if (given == read_object) return Direction::kRead;
+  return py::handle(given).cast<Direction>();
+}
+
+std::uint64_t handleOf(PyObject* given) { return python::parseUnsigned(given, "the handle"); }
+py::object handleObject(std::uint64_t handle) { return py::int_(handle); }
+
+std::string noteOrNone(PyObject* given) {
+  const bool none = given == nullptr || (PyBytes_Check(given) && PyBytes_GET_SIZE(given) == 0);
+  return none ? std::string() : noteOf(py::reinterpret_borrow<py::object>(given));
+}
+RequestOptions optionsOf(PyObject* note, PyObject* priority) {
+  RequestOptions options{.note = noteOrNone(note)};
+  const bool normal =
+      priority == nullptr ||
+      (PyUnicode_Check(priority) && PyUnicode_CompareWithASCIIString(priority, "normal") == 0);
+  if (!normal) options.priority = priorityOf(py::handle(priority).cast<std::string>());
+  return options;
+}
+
+constexpr Method<9> kMakeRequest{
+    "makeXferReq",
+    {"operation", "local_side", "local_indices", "remote_side", "remote_indices", "notif_msg",
+     "backend", "skip_desc_merg", "priority"},
+    5};
+py::object makeRequest(NixlAgent& self, const Arguments<9>& given) {
+  const Direction direction = directionOf(given[0]);
+  const std::uint64_t local = handleOf(given[1]), remote = handleOf(given[3]);
+  Indices here = parseIndices(given[2]), there = parseIndices(given[4]);
+  return handleObject(self.makeRequest(direction, local, std::move(here), remote, std::move(there),
+                                       optionsOf(given[5], given[8])));
+}
+
+constexpr Method<7> kCreateRequest{"createXferReq",
+                                   {"operation", "local_descs", "remote_descs", "remote_agent",
+                                    "notif_msg", "backend", "priority"},
+                                   4};
+py::object createRequest(NixlAgent& self, const Arguments<7>& given) {
+  const auto listOf = [](PyObject* list) { return py::handle(list).cast<const TransferList&>(); };
+  return handleObject(self.makeRequest(directionOf(given[0]), listOf(given[1]), listOf(given[2]),
+                                       nameOf(py::reinterpret_borrow<py::object>(given[3])),
+                                       optionsOf(given[4], given[6])));
+}
+
+constexpr Method<2> kPostRequest{"postXferReq", {"reqh", "notif_msg"}, 1};
+py::object postRequest(NixlAgent& self, const Arguments<2>& given) {
+  return stateObject(self.postRequest(handleOf(given[0]), noteOrNone(given[1])));
+}
+
+constexpr Method<1> kCheckRequest{"getXferStatus", {"reqh"}, 1};
+py::object checkRequest(NixlAgent& self, const Arguments<1>& given) {
+  return stateObject(self.checkRequest(handleOf(given[0])));
+}
+
+constexpr Method<1> kReleaseRequest{"releaseXferReq", {"reqh"}, 1};
+py::object releaseRequest(NixlAgent& self, const Arguments<1>& given) {
+  self.releaseRequest(handleOf(given[0]));
+  return successObject();
+}
+
+constexpr Method<2> kTakeNotes{"getNotifs", {"notif_map", "backends"}, 0};
+py::object newNotes(NixlAgent& self, const Arguments<2>&) { return takeNotes(self); }
+
 void bindTransfers(AgentClass& agent) {
+  bindVectorcall<kMakeRequest, makeRequest>(agent);
+  bindVectorcall<kCreateRequest, createRequest>(agent);
+  bindVectorcall<kPostRequest, postRequest>(agent);
+  bindVectorcall<kCheckRequest, checkRequest>(agent);
+  bindVectorcall<kReleaseRequest, releaseRequest>(agent);
+  bindVectorcall<kTakeNotes, newNotes>(agent);
   agent
       .def(
           "prepXferDlist",
@@ -289,71 +337,24 @@ void bindTransfers(AgentClass& agent) {
              const py::object&) { return self.prepare(nameOf(name), descs); },
           "agent_name"_a, "descs"_a, "backend"_a = py::tuple())
       .def("releasedDlistH", succeeding(&NixlAgent::releasePrepared), "handle"_a)
-      .def(
-          "makeXferReq",
-          [](NixlAgent& self, Direction operation, std::uint64_t local, const py::object& here,
-             std::uint64_t remote, const py::object& there, const py::object& note,
-             const py::object&, bool, const std::string& priority) {
-            return self.makeRequest(operation, local, parseIndices(here), remote,
-                                    parseIndices(there), {noteOf(note), priorityOf(priority)});
-          },
-          "operation"_a, "local_side"_a, "local_indices"_a, "remote_side"_a, "remote_indices"_a,
-          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple(), "skip_desc_merg"_a = false,
-          "priority"_a = "normal")
-      .def(
-          "createXferReq",
-          [](NixlAgent& self, Direction operation, const TransferList& local,
-             const TransferList& remote, const py::object& name, const py::object& note,
-             const py::object&, const std::string& priority) {
-            return self.makeRequest(operation, local, remote, nameOf(name),
-                                    {noteOf(note), priorityOf(priority)});
-          },
-          "operation"_a, "local_descs"_a, "remote_descs"_a, "remote_agent"_a,
-          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple(), "priority"_a = "normal")
-      .def(
-          "postXferReq",
-          [](NixlAgent& self, std::uint64_t handle, const py::object& note) {
-            return stateObject(self.postRequest(handle, noteOf(note)));
-          },
-          "reqh"_a, "notif_msg"_a = py::bytes())
-      .def(
-          "getXferStatus",
-          [](NixlAgent& self, std::uint64_t handle) {
-            return stateObject(self.checkRequest(handle));
-          },
-          "reqh"_a)
       .def("getXferTelemetry", &NixlAgent::telemetry, "reqh"_a)
       .def("queryXferBackend", &NixlAgent::requestBackend, "reqh"_a)
       .def("xferPath", &NixlAgent::requestPath, "reqh"_a,
-           "How the last post of a transfer moved its bytes: \"file/uring 1.0 MiB in 16 ops\".")
-      .def("releaseXferReq", succeeding(&NixlAgent::releaseRequest), "reqh"_a);
+           "How the last post of a transfer moved its bytes: \"file/uring 1.0 MiB in 16 ops\".");
 }
 
 void bindExchange(py::module_& module) {
-  py::class_<AgentExchange>(module, "Exchange",
-                            "Sends, fetches and serves an agent's metadata in the background.")
-      .def(py::init<const std::shared_ptr<NixlAgent>&>(), "agent"_a)
+  py::class_<Exchange>(module, "Exchange",
+                       "Sends, fetches and serves an agent's metadata in the background.")
+      .def(py::init(&exchangeOf), "agent"_a)
       .def("listen", &listenOn, "port"_a)
-      .def(
-          "send",
-          [](AgentExchange& self, const std::string& host, std::uint16_t port,
-             const py::bytes& blob) { self.exchange.send(host, port, blob); },
-          "host"_a, "port"_a, "blob"_a)
-      .def(
-          "fetch",
-          [](AgentExchange& self, const std::string& host, std::uint16_t port) {
-            self.exchange.fetch(host, port);
-          },
-          "host"_a, "port"_a)
-      .def(
-          "invalidate",
-          [](AgentExchange& self, const std::string& host, std::uint16_t port,
-             const std::string& name) { self.exchange.invalidate(host, port, name); },
-          "host"_a, "port"_a, "name"_a)
+      .def("send", &Exchange::send, "host"_a, "port"_a, "blob"_a)
+      .def("fetch", &Exchange::fetch, "host"_a, "port"_a)
+      .def("invalidate", &Exchange::invalidate, "host"_a, "port"_a, "name"_a)
       .def(
           "find",
-          [](AgentExchange& self, const py::object& name, const std::string& label) {
-            findLater(self, nameOf(name), label);
+          [](Exchange& self, const py::object& name, const std::string& label) {
+            self.find(nameOf(name), label);
           },
           "remote_agent"_a, "label"_a = "",
           "Finds another agent at the meeting place, the directory server of agent names.");
@@ -361,10 +362,6 @@ void bindExchange(py::module_& module) {
 
 void bindNotes(AgentClass& agent) {
   agent
-      .def(
-          "getNotifs",
-          [](NixlAgent& self, const py::object&, const py::object&) { return takeNotes(self); },
-          "notif_map"_a = py::none(), "backends"_a = py::tuple())
       .def(
           "genNotif",
           [](NixlAgent& self, const py::object& name, const py::object& note, const py::object&) {
@@ -392,6 +389,8 @@ void bindAgent(py::module_& module) {
       .value("NIXL_READ", Direction::kRead)
       .value("NIXL_WRITE", Direction::kWrite)
       .export_values();
+  read_object = py::object(module.attr("NIXL_READ")).release().ptr();
+  write_object = py::object(module.attr("NIXL_WRITE")).release().ptr();
   bindConfig(module);
   module.def(
       "storageMemories",

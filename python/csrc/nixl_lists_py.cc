@@ -32,22 +32,6 @@ std::string textOf(py::handle value, const char* what) {
   return value.cast<std::string>();
 }
 
-// One row of a list: a run of blocks, its device, and its text.
-struct Row {
-  Run run = {};
-  std::uint64_t device = 0;
-  std::string tail = {};
-};
-
-Row rowAt(const Rows& rows, std::size_t at) {
-  Row row{.device = rows.deviceOf(at)};
-  if (rows.runs.empty())
-    row.run = {rows.extents[at].address, 0, rows.extents[at].bytes, 1};
-  else
-    row.run = rows.runs[at];
-  return row;
-}
-
 // Parses one row as the list's type requires: the numbers, then the text of the row.
 template <class L>
 std::pair<Rows, std::string> parseRow(py::handle source) {
@@ -76,12 +60,12 @@ template <class L>
 void append(L& list, py::handle source) {
   auto [one, tail] = parseRow<L>(source);
   Rows& rows = list.ownRows();
-  const bool runs = !one.runs.empty();
-  if (runs ? !rows.extents.empty() : !rows.runs.empty())
+  if (!rows.mayAdd(one.ofRuns()))
     throw py::value_error("a list has rows of three numbers or rows of five, not both");
-  rows.addDevice(one.device);
-  rows.extents.insert(rows.extents.end(), one.extents.begin(), one.extents.end());
-  rows.runs.insert(rows.runs.end(), one.runs.begin(), one.runs.end());
+  if (one.ofRuns())
+    rows.add(one.run(0), one.devices()[0]);
+  else
+    rows.add(one.extent(0), one.devices()[0]);
   if (auto* tails = tailsOf(list)) tails->push_back(std::move(tail));
 }
 
@@ -94,7 +78,7 @@ L parseList(Memory memory, py::handle source) {
       throw py::type_error(
           "an array has no place for agents; use tuples (address, bytes, device, agent)");
     list.rows = std::make_shared<Rows>(python::parseRows(source));
-    if (kHasTails<L> && !list.rows->runs.empty())
+    if (kHasTails<L> && list.rows->ofRuns())
       throw py::value_error(
           "registered memory takes rows of three numbers (address, bytes, device), not of five");
     if (auto* tails = tailsOf(list)) tails->resize(list.rows->count());
@@ -108,22 +92,23 @@ template <class L>
 L zeroes(Memory memory, std::size_t count) {
   L list;
   list.memory = memory;
-  list.rows->extents.resize(count);
+  list.rows->resize(count);
   if (auto* tails = tailsOf(list)) tails->resize(count);
   return list;
 }
 
 template <class L>
 py::tuple get(L& list, std::size_t at) {
-  const Row row = rowAt(*list.rows, at);
+  const Run run = list.rows->run(at);
+  const std::uint64_t device = list.rows->devices()[at];
   if constexpr (std::is_same_v<L, RegistrationList>)
-    return py::make_tuple(row.run.base, row.run.bytes, row.device, py::bytes(list.metadata[at]));
+    return py::make_tuple(run.base, run.bytes, device, py::bytes(list.metadata[at]));
   else if constexpr (std::is_same_v<L, RemoteList>)
-    return py::make_tuple(row.run.base, row.run.bytes, row.device, nameObject(list.agents[at]));
-  else if (list.rows->runs.empty())
-    return py::make_tuple(row.run.base, row.run.bytes, row.device);
+    return py::make_tuple(run.base, run.bytes, device, nameObject(list.agents[at]));
+  else if (list.rows->ofRuns())
+    return py::make_tuple(run.base, run.bytes, device, run.stride, run.count);
   else
-    return py::make_tuple(row.run.base, row.run.bytes, row.device, row.run.stride, row.run.count);
+    return py::make_tuple(run.base, run.bytes, device);
 }
 
 template <class L>
@@ -131,13 +116,9 @@ void set(L& list, py::ssize_t place, py::handle source) {
   const std::size_t at = checkedPlace(list, place);
   auto [one, tail] = parseRow<L>(source);
   Rows& rows = list.ownRows();
-  if (one.runs.empty() != rows.runs.empty())
+  if (one.ofRuns() != rows.ofRuns())
     throw py::value_error("a list has rows of three numbers or rows of five, not both");
-  if (rows.runs.empty())
-    rows.extents[at] = one.extents[0];
-  else
-    rows.runs[at] = one.runs[0];
-  rows.setDevice(at, one.device);
+  rows.set(at, one, 0);
   if (auto* tails = tailsOf(list)) (*tails)[at] = std::move(tail);
 }
 
@@ -150,10 +131,7 @@ void remove(L& list, py::ssize_t place) {
 
 template <class L>
 bool equal(L& one, L& other) {
-  if (one.memory != other.memory) return false;
-  if (one.rows->extents != other.rows->extents || one.rows->runs != other.rows->runs) return false;
-  for (std::size_t row = 0; row < one.rows->count(); ++row)
-    if (one.rows->deviceOf(row) != other.rows->deviceOf(row)) return false;
+  if (one.memory != other.memory || !(*one.rows == *other.rows)) return false;
   const auto *tails = tailsOf(one), *others = tailsOf(other);
   return tails == nullptr || *tails == *others;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "nixl/status.h"
@@ -16,18 +17,38 @@ namespace {
 std::array<PyObject*, kOutcomeNames.size()> exceptions{};
 PyObject *success = nullptr, *in_progress = nullptr;
 
+void setFailure(const Failure& failure) {
+  std::size_t row = 0;
+  while (kOutcomeNames[row].outcome != failure.outcome()) ++row;
+  // Texts of the system and names of peers may not be UTF-8.
+  PyErr_SetObject(exceptions[row], python::decoded(failure.what(), "backslashreplace").ptr());
+}
+
 void translate(std::exception_ptr thrown) {
   try {
     std::rethrow_exception(std::move(thrown));
   } catch (const Failure& failure) {
-    std::size_t row = 0;
-    while (kOutcomeNames[row].outcome != failure.outcome()) ++row;
-    // Texts of the system and names of peers may not be UTF-8.
-    PyErr_SetObject(exceptions[row], python::decoded(failure.what(), "backslashreplace").ptr());
+    setFailure(failure);
   }
 }
 
 }  // namespace
+
+void setException() {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    setFailure(failure);
+  } catch (py::error_already_set& raised) {
+    raised.restore();
+  } catch (const py::builtin_exception& raised) {
+    raised.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& other) {
+    PyErr_SetString(PyExc_RuntimeError, other.what());
+  }
+}
 
 py::object successObject() { return py::reinterpret_borrow<py::object>(success); }
 py::object inProgressObject() { return py::reinterpret_borrow<py::object>(in_progress); }

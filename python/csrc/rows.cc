@@ -110,15 +110,40 @@ void readUnlocked(std::size_t elements, const Call& call) {
   call();
 }
 
+// Reads rows of one size on one device, as most arrays have, without a branch for each. False: the
+// rows differ, or a number is wrong.
+template <class T>
+bool readAlike(const Array& array, Rows& into) {
+  const std::size_t rows = array.extent(0), columns = array.extent(1);
+  if (rows == 0 || columns == 5) return false;
+  const py::ssize_t next_row = array.stride(0), next_column = array.stride(1);
+  const auto cell = [&](const char* row, std::size_t column) {
+    return column < columns ? load<T>(row + static_cast<py::ssize_t>(column) * next_column) : T{};
+  };
+  const char* at = array.data();
+  const T bytes = cell(at, 1), device = cell(at, 2);
+  T other = cell(at, 3);
+  bool negative = isNegative(bytes) || isNegative(device);
+  std::vector<std::uint64_t> addresses(rows);
+  for (std::uint64_t& address : addresses) {
+    const T number = cell(at, 0);
+    negative |= isNegative(number);
+    other = static_cast<T>(other | (cell(at, 1) ^ bytes) | (cell(at, 2) ^ device) | cell(at, 3));
+    address = static_cast<std::uint64_t>(number);
+    at += next_row;
+  }
+  if (negative || other != 0) return false;
+  into = Rows(std::move(addresses), static_cast<std::uint64_t>(bytes),
+              static_cast<std::uint64_t>(device));
+  return true;
+}
+
 template <class T>
 void readRows(const Array& array, Rows& into) {
   const std::size_t rows = array.extent(0), columns = array.extent(1);
   const py::ssize_t next_row = array.stride(0), next_column = array.stride(1);
   const char* at = array.data();
-  if (columns == 5)
-    into.runs.reserve(rows);
-  else
-    into.extents.reserve(rows);
+  into.reserve(rows);
   for (std::size_t row = 0; row < rows; ++row, at += next_row) {
     T cells[5] = {};  // (address, bytes, device, stride or 0, count)
     bool negative = false;
@@ -137,11 +162,10 @@ void readRows(const Array& array, Rows& into) {
     if (columns == 4 && cells[3] != 0) [[unlikely]]
       refuseFourth(row);
     const auto cell = [&](std::size_t column) { return static_cast<std::uint64_t>(cells[column]); };
-    into.addDevice(cell(2));
     if (columns == 5)
-      into.runs.push_back({cell(0), cell(3), cell(1), cell(4)});
+      into.add(Run{cell(0), cell(3), cell(1), cell(4)}, cell(2));
     else
-      into.extents.push_back({cell(0), cell(1)});
+      into.add(Extent{cell(0), cell(1)}, cell(2));
   }
 }
 
@@ -160,8 +184,11 @@ Rows rowsOfArray(py::handle source, Pairs pairs) {
                     shape));
   }
   Rows rows;
-  withElement(
-      array, [&]<class T>(T) { readUnlocked(array.extent(0), [&] { readRows<T>(array, rows); }); });
+  withElement(array, [&]<class T>(T) {
+    readUnlocked(array.extent(0), [&] {
+      if (!readAlike<T>(array, rows)) readRows<T>(array, rows);
+    });
+  });
   return rows;
 }
 
@@ -177,33 +204,49 @@ py::object fastSequence(py::handle source, const char* wanted) {
   return py::reinterpret_steal<py::object>(items);
 }
 
-// Adds a tuple of three Python integers, of which none runs Python code. False: it is another row.
-bool addTriple(PyObject* tuple, Rows& into) {
-  if (PyTuple_CheckExact(tuple) == 0 || PyTuple_GET_SIZE(tuple) != 3 || !into.runs.empty())
-    return false;
-  std::array<std::uint64_t, 3> cells;
-  for (py::ssize_t column = 0; column < 3; ++column) {
-    PyObject* const item = PyTuple_GET_ITEM(tuple, column);
-    if (PyLong_CheckExact(item) == 0) return false;
-    std::uint64_t& cell = cells[static_cast<std::size_t>(column)];
-    cell = PyLong_AsUnsignedLongLong(item);
-    if (cell == std::numeric_limits<std::uint64_t>::max() && PyErr_Occurred() != nullptr) {
+// Reads tuples of three Python integers, of which none runs Python code.
+class Triples {
+ public:
+  explicit Triples(Rows& into) : into_(into) {}
+  // False: it is another row. The caller keeps the tuple as it is until the next call.
+  bool add(PyObject* tuple) {
+    if (PyTuple_CheckExact(tuple) == 0 || PyTuple_GET_SIZE(tuple) != 3 || !into_.mayAdd(false))
+      return false;
+    for (std::size_t column = 0; column < 3; ++column)
+      if (!read(PyTuple_GET_ITEM(tuple, static_cast<py::ssize_t>(column)), column)) return false;
+    into_.add(Extent{cells_[0], cells_[1]}, cells_[2]);
+    return true;
+  }
+  // Python code has run, and may have replaced the numbers.
+  void forget() { numbers_ = {}; }
+
+ private:
+  // Most rows have the very objects of the row before them as their size and device.
+  bool read(PyObject* number, std::size_t column) {
+    if (number == numbers_[column]) return true;
+    if (PyLong_CheckExact(number) == 0) return false;
+    numbers_[column] = nullptr;
+    cells_[column] = PyLong_AsUnsignedLongLong(number);
+    if (cells_[column] == std::numeric_limits<std::uint64_t>::max() &&
+        PyErr_Occurred() != nullptr) {
       PyErr_Clear();
       return false;
     }
+    numbers_[column] = number;
+    return true;
   }
-  into.addDevice(cells[2]);
-  into.extents.push_back({cells[0], cells[1]});
-  return true;
-}
+
+  Rows& into_;
+  std::array<PyObject*, 3> numbers_{};  // of the row before, which still holds them
+  std::array<std::uint64_t, 3> cells_{};
+};
 
 void addTuple(py::handle tuple, std::size_t number, Pairs pairs, Rows& into) {
   const bool sequence = PyTuple_Check(tuple.ptr()) || PyList_Check(tuple.ptr());
   const auto columns = sequence ? PySequence_Fast_GET_SIZE(tuple.ptr()) : py::ssize_t{0};
   const bool of_pair = columns == 2 && pairs == Pairs::kToo;
   const bool of_three = columns == 3 || of_pair, of_five = columns == 5;
-  if ((!of_three && !of_five) || (of_three && !into.runs.empty()) ||
-      (of_five && !into.extents.empty()))
+  if ((!of_three && !of_five) || !into.mayAdd(of_five))
     throw py::value_error(
         fmt::format("row {} is {} of {} items; use (address, bytes, device) in every row, or "
                     "(address, bytes, device, stride, count) in every row",
@@ -215,11 +258,10 @@ void addTuple(py::handle tuple, std::size_t number, Pairs pairs, Rows& into) {
     static constexpr const char* kNames[] = {"address", "bytes", "device", "stride", "count"};
     return parseUnsigned(PyTuple_GET_ITEM(row.ptr(), column), kNames[column]);
   };
-  into.addDevice(of_pair ? 0 : cell(2));
   if (of_three)
-    into.extents.push_back({cell(0), cell(1)});
+    into.add(Extent{cell(0), cell(1)}, of_pair ? 0 : cell(2));
   else
-    into.runs.push_back({cell(0), cell(3), cell(1), cell(4)});
+    into.add(Run{cell(0), cell(3), cell(1), cell(4)}, cell(2));
 }
 
 [[noreturn]] void refuseIndex(std::size_t place, const std::string& value) {
@@ -306,11 +348,13 @@ Rows parseRows(py::handle source, Pairs pairs) {
       fastSequence(source, "an N×3, N×4 or N×5 array of integers, or a list of tuples");
   Rows rows;
   const auto count = PySequence_Fast_GET_SIZE(items.ptr());
-  rows.extents.reserve(static_cast<std::size_t>(count));
+  rows.reserve(static_cast<std::size_t>(count));
+  Triples triples(rows);
   for (py::ssize_t i = 0; i < count; ++i) {
     // An item's __index__ may shrink the list, so check the size before each access.
     if (i >= PySequence_Fast_GET_SIZE(items.ptr())) break;
-    if (addTriple(PySequence_Fast_GET_ITEM(items.ptr(), i), rows)) continue;
+    if (triples.add(PySequence_Fast_GET_ITEM(items.ptr(), i))) continue;
+    triples.forget();
     const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(items.ptr(), i));
     addTuple(item, static_cast<std::size_t>(i), pairs, rows);
   }

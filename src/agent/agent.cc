@@ -11,6 +11,7 @@
 #include "agent/session/grants.h"
 #include "agent/session/lease_ticket.h"
 #include "agent/traffic/transfer_impl.h"
+#include "base/cache_lines.h"
 #include "base/sizes.h"
 #include "core/byte_ranges.h"
 #include "host/memory.h"
@@ -225,8 +226,9 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
   auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("plan"));
   VIADUCT_TRY(auto impl, ownPeer(*impl_, peer.impl_, "plan"));
-  auto transfer = std::make_shared<agent::TransferImpl>(impl_->traffic(), std::move(impl), kind,
-                                                        local, remote, std::move(options));
+  auto transfer = std::allocate_shared<agent::TransferImpl>(base::CacheLines<agent::TransferImpl>(),
+                                                            impl_->traffic(), std::move(impl), kind,
+                                                            local, remote, std::move(options));
   if (transfer->peer().refusesNew()) return transfer->peer().drainError("plan");
   if (!transfer->awaitsPeer()) VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
@@ -245,8 +247,8 @@ Result<Transfer> Agent::plan(OpKind kind, const BorrowedLease& lease, const Sele
                  .peer = peer->name(),
                  .remedy = "get a lease for writing from the owner"};
   if (!lent->isLive()) return lent->refusal("plan");
-  auto transfer = std::make_shared<agent::TransferImpl>(
-      impl_->traffic(), std::move(peer), kind, local,
+  auto transfer = std::allocate_shared<agent::TransferImpl>(
+      base::CacheLines<agent::TransferImpl>(), impl_->traffic(), std::move(peer), kind, local,
       Selection{lent->blocks(), std::move(positions)}, std::move(options), lent);
   VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));

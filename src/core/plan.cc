@@ -157,13 +157,24 @@ class OpListBuilder {
   explicit OpListBuilder(std::uint64_t most) {
     list_.ops.reserve(std::min(most, std::uint64_t{1} << 22U));
   }
-  bool extend(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes) {
-    if (local != local_at_ || remote != remote_at_) return false;
-    if (local_room_ - local < bytes || remote_room_ - remote < bytes) return false;
-    local_at_ += bytes;
-    remote_at_ += bytes;
-    list_.ops.back().bytes += bytes;
-    return true;
+  // Merges pieces of `bytes` each into the last op, from number `first` on. Returns the number of
+  // the first piece that does not continue it.
+  std::size_t extend(std::span<const std::uint64_t> local, std::span<const std::uint64_t> remote,
+                     std::size_t first, std::uint64_t bytes) {
+    std::uint64_t at = local_at_;
+    const std::uint64_t apart = remote_at_ - at;
+    std::uint64_t room = std::min(local_room_ - local_at_, remote_room_ - remote_at_);
+    std::size_t piece = first;
+    for (; piece < local.size() && local[piece] == at && remote[piece] == at + apart; ++piece) {
+      if (room < bytes) break;
+      room -= bytes;
+      at += bytes;
+    }
+    if (piece == first) return first;
+    list_.ops.back().bytes += at - local_at_;
+    remote_at_ += at - local_at_;
+    local_at_ = at;
+    return piece;
   }
   void begin(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes, const PinCursor& here,
              const PinCursor& there) {
@@ -204,7 +215,10 @@ class Addresses {
   std::span<const std::uint64_t> chunk(std::uint64_t first) {
     const std::size_t count = std::min<std::uint64_t>(kChunk, side_.taken() - first);
     const Blocks& blocks = side_.selection.blocks;
-    if (const auto addresses = blocks.addresses(); !addresses.empty())
+    const auto addresses = blocks.addresses();
+    if (!addresses.empty() && side_.selection.indices.empty())
+      return addresses.subspan(first, count);
+    if (!addresses.empty())
       fill(first, count, [&](auto block) { return addresses[block]; });
     else if (blocks.runs() == 1)
       fill(first, count,
@@ -264,8 +278,8 @@ Result<OpList> pairBlocks(const Side& local, const Side& remote) {
   OpListBuilder ops(taken);
   for (std::uint64_t first = 0; first < taken; first += Addresses::kChunk) {
     const auto a = from.chunk(first), b = to.chunk(first);
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if (ops.extend(a[i], b[i], bytes)) continue;
+    for (std::size_t i = ops.extend(a, b, 0, bytes); i < a.size();
+         i = ops.extend(a, b, i + 1, bytes)) {
       if (!here.seek(a[i], bytes)) return unpinned(local, first + i, false);
       if (!there.seek(b[i], bytes)) return unpinned(remote, first + i, true);
       ops.begin(a[i], b[i], bytes, here, there);
@@ -334,7 +348,8 @@ Result<OpList> pairStreams(const Side& local, const Side& remote) {
     if (!to.load()) return unpinned(remote, to.current(), true);
     if (from.empty() || to.empty()) break;
     const std::uint64_t bytes = std::min(from.left(), to.left());
-    if (!ops.extend(from.address(), to.address(), bytes))
+    const std::array here{from.address()}, there{to.address()};
+    if (ops.extend(here, there, 0, bytes) == 0)
       ops.begin(from.address(), to.address(), bytes, from.pins(), to.pins());
     from.skip(bytes);
     to.skip(bytes);

@@ -126,8 +126,8 @@ std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
   std::vector<Key> keys;
   keys.reserve(list.rows->count());
   for (std::size_t row = 0; row < list.rows->count(); ++row) {
-    const Extent& extent = list.rows->extents[row];
-    keys.emplace_back(list.memory, list.rows->deviceOf(row), extent.address, extent.bytes);
+    const Extent extent = list.rows->extent(row);
+    keys.emplace_back(list.memory, list.rows->devices()[row], extent.address, extent.bytes);
   }
   return keys;
 }

@@ -127,7 +127,7 @@ void NixlAgent::registerStorage(const RegistrationList& list) {
   const auto storage = storageFor(list.memory, "register_memory");
   std::vector<StoredRow> rows;
   for (std::size_t row = 0; row < list.rows->count(); ++row)
-    rows.push_back({list.rows->deviceOf(row), list.rows->extents[row], list.metadata[row]});
+    rows.push_back({list.rows->devices()[row], list.rows->extent(row), list.metadata[row]});
   const auto found = [&]() -> Result<std::vector<std::shared_ptr<Stored>>> {
     const Unlocked unlocked(lock_);
     std::vector<std::shared_ptr<Stored>> all;

@@ -27,6 +27,7 @@
 #include "base/net/crypto.h"
 #include "base/net/lookup.h"
 #include "base/random.h"
+#include "nixl/agent.h"
 #include "nixl/status.h"
 
 namespace viaduct::nixl {
@@ -170,21 +171,27 @@ std::string callListener(const std::string& host, std::uint16_t port, FrameKind 
   return std::move(answer.content);
 }
 
-std::string answerOf(const ExchangedAgent& agent, MetadataFrame asked) {
-  switch (asked.kind) {
-    case FrameKind::kTake:
-      return agent.take(std::move(asked.content));
-    case FrameKind::kFetch:
-      return agent.give();
-    case FrameKind::kForget:
-      agent.forget(asked.content);
-      return {};
-    default:
-      broken("a caller must not send a frame of this kind");
-  }
+std::string answerOf(const AgentCaller& with, MetadataFrame asked) {
+  std::string answer;
+  with([&](NixlAgent& agent) {
+    switch (asked.kind) {
+      case FrameKind::kTake:
+        answer = agent.addRemote(std::move(asked.content));
+        break;
+      case FrameKind::kFetch:
+        answer = *agent.metadata();
+        break;
+      case FrameKind::kForget:
+        agent.removeRemote(asked.content);
+        break;
+      default:
+        broken("a caller must not send a frame of this kind");
+    }
+  });
+  return answer;
 }
 
-void serve(const ExchangedAgent& agent, base::Fd socket) {
+void serve(const AgentCaller& agent, base::Fd socket) {
   Nonce nonce;
   check(base::fillSecret(nonce));
   Wire wire(std::move(socket), kAnswerWithin);
@@ -213,8 +220,11 @@ Result<base::Fd> listenOn(std::uint16_t port) {
     if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (::bind(fd.get(), address.get(), address.size) == 0 && ::listen(fd.get(), SOMAXCONN) == 0)
       return fd;
-    if (family == AF_INET || errno == EADDRINUSE)
-      return systemError(Code::kDevice, fmt::format("listen on port {}", port), errno);
+    if (family == AF_INET || errno == EADDRINUSE) {
+      Error error = systemError(Code::kDevice, fmt::format("listen on port {}", port), errno);
+      error.remedy = "choose another port, or 0 for a free one";
+      return error;
+    }
   }
   return systemError(Code::kDevice, "socket", errno);
 }
@@ -252,9 +262,9 @@ class JobQueue : public std::enable_shared_from_this<JobQueue> {
 };
 
 struct Exchange::Shared {
-  explicit Shared(ExchangedAgent of) : agent(std::move(of)) {}
+  explicit Shared(AgentCaller of) : agent(std::move(of)) {}
 
-  const ExchangedAgent agent;
+  const AgentCaller agent;
   base::Fd listening = {};
   std::atomic<bool> closed = false;
   std::atomic<int> callers = 0;
@@ -278,7 +288,7 @@ struct Exchange::Shared {
   }
 };
 
-Exchange::Exchange(ExchangedAgent agent) : shared_(std::make_shared<Shared>(std::move(agent))) {}
+Exchange::Exchange(AgentCaller agent) : shared_(std::make_shared<Shared>(std::move(agent))) {}
 
 Exchange::~Exchange() {
   shared_->closed = true;
@@ -325,7 +335,8 @@ void Exchange::send(const std::string& host, std::uint16_t port, std::string blo
 void Exchange::fetch(const std::string& host, std::uint16_t port) {
   jobsFor(host, port)
       .add(fmt::format("fetch metadata from {}:{}", host, port), [host, port, shared = shared_] {
-        shared->agent.take(callListener(host, port, FrameKind::kFetch, {}));
+        const std::string blob = callListener(host, port, FrameKind::kFetch, {});
+        shared->agent([&](NixlAgent& agent) { agent.addRemote(blob); });
       });
 }
 
@@ -337,8 +348,10 @@ void Exchange::invalidate(const std::string& host, std::uint16_t port, std::stri
            });
 }
 
-void Exchange::later(std::string what, std::function<void()> job) {
-  jobsFor({}, 0).add(std::move(what), std::move(job));
+void Exchange::find(const std::string& name, const std::string& label) {
+  jobsFor({}, 0).add(fmt::format("find agent {}", name), [name, label, shared = shared_] {
+    shared->agent([&](NixlAgent& agent) { agent.findRemote(name, label); });
+  });
 }
 
 }  // namespace viaduct::nixl

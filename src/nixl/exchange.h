@@ -18,20 +18,17 @@
 
 namespace viaduct::nixl {
 
-// The calls of the agent that an exchange makes on threads of its own. They throw a Failure, and do
-// nothing if the agent is gone.
-struct ExchangedAgent {
-  std::function<std::string(std::string blob)> take;    // adds metadata, returns the agent's name
-  std::function<std::string()> give;                    // the agent's metadata
-  std::function<void(const std::string& name)> forget;  // another agent's metadata
-};
+class NixlAgent;
+// Calls the agent of an exchange with its lock held, from any thread, or does nothing if the agent
+// is gone.
+using AgentCaller = std::function<void(const std::function<void(NixlAgent&)>& call)>;
 
 class JobQueue;
 
 // The calls in the background log their failures.
 class Exchange {
  public:
-  explicit Exchange(ExchangedAgent agent);
+  explicit Exchange(AgentCaller agent);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange();  // ends the listener
@@ -44,8 +41,8 @@ class Exchange {
   void fetch(const std::string& host, std::uint16_t port);
   // Tells the agent behind the listener to forget the agent of that name.
   void invalidate(const std::string& host, std::uint16_t port, std::string name);
-  // Runs another job in the background, after the earlier ones of that kind. `what` is for the log.
-  void later(std::string what, std::function<void()> job);
+  // Finds another agent at the meeting place. `label`: as for NixlAgent::findRemote().
+  void find(const std::string& name, const std::string& label);
 
  private:
   struct Shared;  // with the threads, which outlive this object

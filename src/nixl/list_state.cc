@@ -18,12 +18,9 @@ enum class Type : std::uint8_t { kTransfer, kRegistration, kRemote };
 constexpr std::size_t kSumBytes = 8;
 
 void encodeRow(base::Writer& out, const Rows& rows, std::size_t row) {
-  if (rows.runs.empty()) {
-    out.put(rows.extents[row].address).put(rows.extents[row].bytes).put(rows.deviceOf(row));
-  } else {
-    const Run& run = rows.runs[row];
-    out.put(run.base).put(run.bytes).put(rows.deviceOf(row)).put(run.stride).put(run.count);
-  }
+  const Run run = rows.run(row);
+  out.put(run.base).put(run.bytes).put(rows.devices()[row]);
+  if (rows.ofRuns()) out.put(run.stride).put(run.count);
 }
 
 std::string encode(Type type, const List& list, std::span<const std::string> tails) {
@@ -31,7 +28,7 @@ std::string encode(Type type, const List& list, std::span<const std::string> tai
   const Rows& rows = *list.rows;
   out.raw(base::bytesOf(kMagic)).put(kVersion).put(static_cast<std::uint8_t>(type));
   out.put(static_cast<std::uint8_t>(list.memory));
-  out.put(static_cast<std::uint8_t>(rows.runs.empty() ? 3 : 5));
+  out.put(static_cast<std::uint8_t>(rows.ofRuns() ? 5 : 3));
   out.put(std::uint64_t{rows.count()});
   for (std::size_t row = 0; row < rows.count(); ++row) encodeRow(out, rows, row);
   for (const std::string& tail : tails) out.text(tail);
@@ -50,12 +47,12 @@ Rows decodeRows(base::Reader& in, std::uint8_t columns, std::uint64_t count) {
   Rows rows;
   for (std::uint64_t row = 0; row < count; ++row) {
     const auto address = in.get<std::uint64_t>(), bytes = in.get<std::uint64_t>();
-    rows.addDevice(in.get<std::uint64_t>());
+    const auto device = in.get<std::uint64_t>();
     if (columns == 3) {
-      rows.extents.push_back({address, bytes});
+      rows.add(Extent{address, bytes}, device);
     } else {
       const auto stride = in.get<std::uint64_t>();
-      rows.runs.push_back({address, stride, bytes, in.get<std::uint64_t>()});
+      rows.add(Run{address, stride, bytes, in.get<std::uint64_t>()}, device);
     }
   }
   return rows;

@@ -13,30 +13,65 @@ constexpr std::array kMemoryNames{"DRAM_SEG", "VRAM_SEG", "BLK_SEG", "OBJ_SEG", 
 
 }  // namespace
 
-void Rows::addDevice(std::uint64_t of_next) {
-  if (!devices.empty()) {
-    devices.push_back(of_next);
-  } else if (count() == 0) {
-    device = of_next;
-  } else if (of_next != device) [[unlikely]] {
-    devices.assign(count(), device);
-    devices.push_back(of_next);
+void Column::add(std::size_t rows, std::uint64_t number) {
+  if (rows == 0) *this = Column(number);
+  if (isSame(number)) return;
+  if (each_.empty()) each_.assign(rows, same_);
+  each_.push_back(number);
+}
+
+void Column::set(std::size_t row, std::size_t rows, std::uint64_t number) {
+  if ((*this)[row] == number) return;
+  if (each_.empty()) each_.assign(rows, same_);
+  each_[row] = number;
+}
+
+void Column::remove(std::size_t row) {
+  if (!each_.empty()) each_.erase(each_.begin() + static_cast<std::ptrdiff_t>(row));
+}
+
+void Rows::addOther(std::uint64_t bytes, std::uint64_t device) {
+  bytes_.add(addresses_.size(), bytes);
+  devices_.add(addresses_.size(), device);
+}
+
+std::vector<Extent> Rows::extents() const {
+  std::vector<Extent> out(addresses_.size());
+  for (std::size_t row = 0; row < out.size(); ++row) out[row] = extent(row);
+  return out;
+}
+
+void Rows::set(std::size_t row, const Rows& other, std::size_t from) {
+  devices_.set(row, count(), other.devices_[from]);
+  if (ofRuns()) {
+    runs_[row] = other.runs_[from];
+  } else {
+    bytes_.set(row, count(), other.bytes_[from]);
+    addresses_[row] = other.addresses_[from];
   }
 }
 
-void Rows::setDevice(std::size_t row, std::uint64_t to) {
-  if (deviceOf(row) == to) return;
-  if (devices.empty()) devices.assign(count(), device);
-  devices[row] = to;
+void Rows::remove(std::size_t row) {
+  const auto at = static_cast<std::ptrdiff_t>(row);
+  devices_.remove(row);
+  if (ofRuns()) {
+    runs_.erase(runs_.begin() + at);
+  } else {
+    bytes_.remove(row);
+    addresses_.erase(addresses_.begin() + at);
+  }
 }
 
-void Rows::remove(std::size_t row) {
-  const auto erase = [row](auto& from) {
-    if (!from.empty()) from.erase(from.begin() + static_cast<std::ptrdiff_t>(row));
-  };
-  erase(extents);
-  erase(runs);
-  erase(devices);
+void Rows::resize(std::size_t rows) {
+  while (count() > rows) remove(count() - 1);
+  while (count() < rows) add(Extent{}, 0);
+}
+
+bool operator==(const Rows& one, const Rows& other) {
+  if (one.count() != other.count() || one.ofRuns() != other.ofRuns()) return false;
+  for (std::size_t row = 0; row < one.count(); ++row)
+    if (one.devices_[row] != other.devices_[row] || one.run(row) != other.run(row)) return false;
+  return true;
 }
 
 Rows& List::ownRows() {

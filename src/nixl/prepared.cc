@@ -3,19 +3,82 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "base/lists.h"
 #include "base/sort_numbers.h"
 #include "core/disjoint_blocks.h"
+#include "core/find_twice.h"
 
 namespace viaduct::nixl {
 namespace {
 
 constexpr std::uint64_t kEndOfMemory = std::uint64_t{1} << 63U;
+
+}  // namespace
+
+// Facts about rows of three numbers, found in one pass.
+class Prepared::Bounds {
+ public:
+  explicit Bounds(const Rows& rows) {
+    if (rows.count() == 0) return;
+    if (rows.bytes().isSame())
+      lookAtAlike(rows.addresses(), rows.bytes()[0]);
+    else
+      look(rows);
+  }
+  // No row is empty, or ends beyond 2^63.
+  bool areValid() const { return shortest_ != 0 && !beyond_; }
+  // No row begins before the end of the row before it.
+  bool areAscending() const { return ascending_; }
+  // From the first byte of a row to the last byte of one. Empty if there is no row, or an invalid
+  // one.
+  Extent all() const { return areValid() && low_ < high_ ? Extent{low_, high_ - low_} : Extent{}; }
+
+ private:
+  void look(const Rows& rows) {
+    std::uint64_t before = 0;
+    for (std::size_t row = 0; row < rows.count(); ++row) {
+      const Extent one = rows.extent(row);
+      const std::uint64_t end = one.address + one.bytes;
+      shortest_ = std::min(shortest_, one.bytes);
+      beyond_ |= one.address >= kEndOfMemory || one.bytes > kEndOfMemory || end > kEndOfMemory;
+      ascending_ &= before <= one.address;
+      low_ = std::min(low_, one.address);
+      high_ = std::max(high_, end);
+      before = end;
+    }
+  }
+  // Rows of one size are mostly in ascending order, and then the first and the last row tell.
+  void lookAtAlike(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes) {
+    std::uint64_t before = addresses[0], any = bytes;
+    for (std::size_t row = 1; row < addresses.size(); ++row) {
+      ascending_ &= before + bytes <= addresses[row];
+      before = addresses[row];
+      any |= before;
+    }
+    any |= addresses[0];
+    const auto [low, high] =
+        ascending_ ? std::pair(addresses.front(), addresses.back()) : lowestAndHighest(addresses);
+    shortest_ = bytes;
+    low_ = low;
+    high_ = high + bytes;
+    beyond_ = any >= kEndOfMemory || high_ > kEndOfMemory;
+  }
+  static std::pair<std::uint64_t, std::uint64_t> lowestAndHighest(
+      const std::vector<std::uint64_t>& addresses) {
+    const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
+    return {*low, *high};
+  }
+  std::uint64_t shortest_ = kEndOfMemory, low_ = kEndOfMemory, high_ = 0;
+  bool beyond_ = false, ascending_ = true;
+};
+
+namespace {
 
 Error refuse(Code code, std::string detail, std::string remedy) {
   return {.code = code,
@@ -76,6 +139,39 @@ std::vector<Extent> extentsOf(const Blocks& blocks, const std::optional<Indices>
   return out;
 }
 
+// The numbers of the blocks if all lie on a grid of their size, as the blocks of a KV cache do, and
+// it is not much larger than they are.
+std::optional<std::vector<std::uint32_t>> numbersOnGrid(std::span<const std::uint64_t> addresses,
+                                                        std::uint64_t bytes, std::uint64_t& count) {
+  constexpr std::uint64_t kMostPlaces = 64;  // for each block
+  const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
+  if (!std::has_single_bit(bytes)) return std::nullopt;
+  const int shift = std::countr_zero(bytes);
+  count = ((*high - *low) >> shift) + 1;
+  constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 32U;
+  if (count > addresses.size() * kMostPlaces || count > kMostNumbers) return std::nullopt;
+  std::vector<std::uint32_t> numbers(addresses.size());
+  std::uint64_t beside = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::uint64_t offset = addresses[i] - *low;
+    beside |= offset & (bytes - 1);
+    numbers[i] = static_cast<std::uint32_t>(offset >> shift);
+  }
+  if (beside != 0) return std::nullopt;
+  return numbers;
+}
+
+// Whether blocks of one size, in any order, share no byte. On a grid, only equal blocks do.
+bool areApart(std::span<const std::uint64_t> addresses, std::uint64_t bytes) {
+  std::uint64_t count = 0;
+  if (const auto numbers = numbersOnGrid(addresses, bytes, count))
+    return !core::findTwice(*numbers, count);
+  std::vector<std::uint64_t> sorted(addresses.begin(), addresses.end());
+  base::sortNumbers(sorted);
+  const auto meet = [&](std::uint64_t a, std::uint64_t b) { return b - a < bytes; };
+  return std::adjacent_find(sorted.begin(), sorted.end(), meet) == sorted.end();
+}
+
 Status checkRange(const char* side, const Prepared& list, const std::optional<Indices>& indices) {
   if (!indices || indices->empty()) return Ok{};
   const auto most = std::max_element(indices->begin(), indices->end());
@@ -90,55 +186,47 @@ Status checkRange(const char* side, const Prepared& list, const std::optional<In
 
 Result<Prepared> Prepared::make(const Rows& rows, const core::PinMap& registered,
                                 const std::string& whose) {
-  Prepared prepared;
   Coverage coverage(registered);
-  if (!rows.runs.empty()) {
-    VIADUCT_TRY(prepared.blocks_, Blocks::of(rows.runs));
+  if (rows.ofRuns()) {
+    Prepared prepared;
+    VIADUCT_TRY(prepared.blocks_, Blocks::of(rows.runs()));
     VIADUCT_CHECK(checkRuns(prepared.blocks_, coverage, whose));
     prepared.overlaps_.value = Overlaps::kNone;
     return prepared;
   }
-  for (std::size_t row = 0; row < rows.extents.size(); ++row)
-    if (!coverage.has(rows.extents[row])) [[unlikely]]
-      return outside(row, rows.extents[row], whose);
-  return of(rows.extents);
+  const Bounds bounds(rows);
+  if (!coverage.has(bounds.all()))
+    for (std::size_t row = 0; row < rows.count(); ++row)
+      if (!coverage.has(rows.extent(row))) [[unlikely]]
+        return outside(row, rows.extent(row), whose);
+  return of(rows, bounds);
 }
 
-Result<Prepared> Prepared::of(std::span<const Extent> extents) {
-  if (extents.empty()) return Prepared();
-  Prepared prepared;
-  const std::uint64_t bytes = extents[0].bytes;
-  std::vector<std::uint64_t> addresses(extents.size());
-  bool alike = true, ascending = true, valid = true;
-  std::uint64_t end = 0;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    const Extent& one = extents[i];
-    alike = alike && one.bytes == bytes;
-    ascending = ascending && end <= one.address;
-    end = one.address + one.bytes;
-    valid = valid && one.bytes != 0 && one.address < kEndOfMemory && end <= kEndOfMemory;
-    addresses[i] = one.address;
-  }
-  if (!valid) [[unlikely]]
+Result<Prepared> Prepared::of(const Rows& rows) { return of(rows, Bounds(rows)); }
+
+Result<Prepared> Prepared::of(const Rows& rows, const Bounds& bounds) {
+  if (rows.count() == 0) return Prepared();
+  if (!bounds.areValid()) [[unlikely]]
     return refuse(Code::kInvalid, "a descriptor is empty, or ends beyond 2^63",
                   "check addresses and lengths");
-  if (ascending) prepared.overlaps_.value = Overlaps::kNone;
-  prepared.blocks_ = alike ? core::DisjointBlocks::at(std::move(addresses), bytes)
-                           : core::DisjointBlocks::of(base::mapped(extents, [](const Extent& one) {
-                               return Run{one.address, one.bytes, one.bytes, 1};
-                             }));
+  Prepared prepared;
+  if (bounds.areAscending()) prepared.overlaps_.value = Overlaps::kNone;
+  if (rows.bytes().isSame()) {
+    prepared.blocks_ = core::DisjointBlocks::at(rows.addresses(), rows.bytes()[0]);
+    return prepared;
+  }
+  std::vector<Run> runs(rows.count());
+  for (std::size_t row = 0; row < runs.size(); ++row)
+    runs[row] = {rows.addresses()[row], rows.bytes()[row], rows.bytes()[row], 1};
+  prepared.blocks_ = core::DisjointBlocks::of(std::move(runs));
   return prepared;
 }
 
 bool Prepared::isApart() const {
   if (overlaps_.value == Overlaps::kUnknown) {
-    const auto given = blocks_.addresses();
-    std::vector<std::uint64_t> sorted(given.begin(), given.end());
-    base::sortNumbers(sorted);
-    const auto meet = [&](auto a, auto b) { return b - a < blocks_.blockBytes(); };
-    const bool apart = sorted.empty()
-                           ? Blocks::list(extentsOf(blocks_, {})).has_value()  // of several sizes
-                           : std::adjacent_find(sorted.begin(), sorted.end(), meet) == sorted.end();
+    const bool apart = blocks_.addresses().empty()  // of several sizes
+                           ? Blocks::list(extentsOf(blocks_, {})).has_value()
+                           : areApart(blocks_.addresses(), blocks_.blockBytes());
     overlaps_.value = apart ? Overlaps::kNone : Overlaps::kSome;
   }
   return overlaps_.value == Overlaps::kNone;

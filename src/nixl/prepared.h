@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +24,8 @@ class Prepared {
   // `whose` names the agent in errors.
   static Result<Prepared> make(const Rows& rows, const core::PinMap& registered,
                                const std::string& whose);
-  // For descriptors whose place the caller has checked.
-  static Result<Prepared> of(std::span<const Extent> extents);
+  // For rows of three numbers whose place the caller has checked.
+  static Result<Prepared> of(const Rows& rows);
 
   std::uint64_t count() const { return blocks_.count(); }
   // Returns the size of each descriptor in bytes, or 0 if the sizes differ.
@@ -36,6 +35,8 @@ class Prepared {
   Result<Selection> select(std::optional<Indices> indices, bool written) const;
 
  private:
+  class Bounds;
+  static Result<Prepared> of(const Rows& rows, const Bounds& bounds);
   enum class Overlaps : std::uint8_t { kUnknown, kNone, kSome };
   // Threads may search at the same time, and find the same.
   struct Found {

@@ -38,11 +38,14 @@ std::uint64_t microseconds(Duration time) {
   return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::microseconds>(time).count());
 }
 
+std::uint64_t taken(const Selection& side) {
+  return side.indices.empty() ? side.blocks.count() : side.indices.size();
+}
+
 // The highest serial of the registrations in which the selected blocks lie.
 std::uint32_t newestSerial(const core::PinMap& memory, const Selection& there) {
-  const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
   std::uint32_t newest = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (std::uint64_t i = 0; i < taken(there); ++i) {
     const Extent block = there.blocks[there.indices.empty() ? i : there.indices[i]];
     const auto* const pin = memory.cover(block.address, block.bytes);
     if (pin != nullptr) newest = std::max(newest, pin->slot);
@@ -98,21 +101,20 @@ std::shared_ptr<PreparedList> NixlAgent::prepareStorage(const std::string& agent
          fmt::format("prepare descriptors: {} is reached by its own agent only; pass the name of "
                      "this agent, {}, in place of {}",
                      memoryName(list.memory), name_, agent));
-  std::vector<Extent> parts;
+  Rows parts;
   for (std::size_t row = 0; row < list.rows->count(); ++row) {
-    const Run run = list.rows->runs.empty()
-                        ? Run{list.rows->extents[row].address, 0, list.rows->extents[row].bytes, 1}
-                        : list.rows->runs[row];
+    const Run run = list.rows->run(row);
+    const std::uint64_t device = list.rows->devices()[row];
     for (std::uint64_t i = 0; i < run.count; ++i) {
       const Extent part{run.base + i * (run.stride == 0 ? run.bytes : run.stride), run.bytes};
-      auto stored = storedAt(list.memory, list.rows->deviceOf(row), part);
+      auto stored = storedAt(list.memory, device, part);
       if (part.bytes == 0 || !stored)
         fail(part.bytes == 0 ? Outcome::kInvalid : Outcome::kNotFound,
              fmt::format("prepare descriptors: descriptor {} of device {}, {} bytes at offset {}, "
                          "does not lie inside a registered {}; register it first",
-                         parts.size(), list.rows->deviceOf(row), part.bytes, part.address,
+                         parts.count(), device, part.bytes, part.address,
                          list.memory == Memory::kFile ? "file" : "object"));
-      parts.push_back(part);
+      parts.add(part, device);
       out->stored.push_back(std::move(stored));
     }
   }
@@ -269,9 +271,9 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
   if (!options.reach) checkLife(remote);
   if (options.reach || remote.newest > remote.announced || !remote.looked_at_pins)
     awaitPins(remote, there, options);
-  return valueOf(unlockedIf(
-      local.indices.size() >= kMany || local.blocks.count() >= kMany, lock_,
-      [&] { return agent_->plan(kind, *remote.peer, local, there, std::move(options)); }));
+  return valueOf(unlockedIf(taken(local) >= kMany, lock_, [&] {
+    return agent_->plan(kind, *remote.peer, local, there, std::move(options));
+  }));
 }
 
 // A session announces all existing registrations when it begins, and later registrations in order.

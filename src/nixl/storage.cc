@@ -354,11 +354,11 @@ Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,
     VIADUCT_TRY(held[i], needed[i].first->reach(agent, needed[i].second, write));
     return Ok{};
   }));
-  std::vector<Extent> blocks;
+  Rows blocks;
   blocks.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Stored::Held& one = held[places[stored[i].get()]];
-    blocks.push_back({one.pin->info().address + (parts[i].address - one.first), parts[i].bytes});
+    blocks.add(Extent{one.pin->info().address + (parts[i].address - one.first), parts[i].bytes}, 0);
   }
   Reached reached;
   VIADUCT_TRY(const Prepared prepared, Prepared::of(blocks));

@@ -100,7 +100,7 @@ class Rig {
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
       : rails_(rails), counts_(rails), health_(rails, RailHealth(steadyClock())) {
-    std::vector<Bundle::RailUse> uses;
+    Bundle::RailUses uses;
     uses.reserve(rails);
     for (std::size_t i = 0; i < rails; ++i)
       uses.push_back({.rail = &rails_[i],

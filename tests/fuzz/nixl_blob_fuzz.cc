@@ -19,7 +19,8 @@ using namespace viaduct::nixl;
 RegistrationList registrations() {
   RegistrationList list;
   list.memory = Memory::kFile;
-  list.ownRows().extents = {{4096, 64}, {8192, 32}};
+  list.ownRows().add(viaduct::Extent{4096, 64}, 3);
+  list.ownRows().add(viaduct::Extent{8192, 32}, 4);
   list.metadata = {"rw:/data", ""};
   return list;
 }
@@ -30,7 +31,7 @@ namespace viaduct::fuzz {
 std::vector<Sample> samples() {
   std::vector<Sample> out;
   TransferList runs;
-  runs.ownRows().runs = {{4096, 128, 64, 1000}};
+  runs.ownRows().add(viaduct::Run{4096, 128, 64, 1000}, 0);
   const Metadata metadata{.name = "worker", .regions = {{Memory::kVram, 1, 4096, 64, 7}}};
   for (const std::string& text : {encodeList(runs), encodeList(registrations()), metadata.encode()})
     out.emplace_back(text.begin(), text.end());

@@ -177,6 +177,34 @@ def test_a_long_array_keeps_mixed_devices():
     )
 
 
+@pytest.mark.parametrize("column", [1, 2])
+@pytest.mark.parametrize("columns", [3, 4])
+def test_an_array_whose_last_row_differs(column, columns):
+    array = np.zeros((5000, columns), np.int64)
+    array[:, 0], array[:, 1] = np.arange(5000) * 64, 64
+    alike = b.nixlXferDList(b.DRAM_SEG, array)
+    assert alike == b.nixlXferDList(b.DRAM_SEG, [tuple(row) for row in array[:, :3].tolist()])
+    array[-1, column] = 7
+    differs = b.nixlXferDList(b.DRAM_SEG, array)
+    assert differs != alike and differs[4998] == alike[4998]
+    assert differs[4999] == tuple(array[-1, :3].tolist())
+    array[-1, column] = -7
+    with pytest.raises(ValueError, match=f"row 4999, column {column}: -7 is negative"):
+        b.nixlXferDList(b.DRAM_SEG, array)
+
+
+def test_a_row_changes_its_size_and_device_alone():
+    descs = b.nixlXferDList(b.DRAM_SEG, [(0, 64, 1), (64, 64, 1), (128, 64, 1)])
+    before = b.nixlXferDList(b.DRAM_SEG, list(descs))
+    descs[1] = (64, 32, 2)
+    assert list(descs) == [(0, 64, 1), (64, 32, 2), (128, 64, 1)]
+    descs.remDesc(1)
+    descs.addDesc((256, 64, 1))
+    assert list(descs) == [(0, 64, 1), (128, 64, 1), (256, 64, 1)]
+    descs[1], descs[2] = before[1], before[2]
+    assert descs == before and b.deserialize(b.serialize(descs)) == before
+
+
 def test_addresses_keep_bit_63():
     assert list(b.nixlXferDList(b.DRAM_SEG, ROWS)) == ROWS
     assert list(b.nixlXferDList(b.DRAM_SEG, np.array(ROWS, np.uint64))) == ROWS

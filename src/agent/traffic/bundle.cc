@@ -5,7 +5,7 @@
 
 namespace viaduct::agent {
 
-Bundle::Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first)
+Bundle::Bundle(Route route, core::Sliced plan, RailUses rails, std::uint32_t first)
     : route_(std::move(route)),
       ops_(std::move(plan.ops)),
       rails_(std::move(rails)),

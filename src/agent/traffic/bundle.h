@@ -15,6 +15,7 @@
 
 #include "agent/basis/counts.h"
 #include "agent/peers/rail_health.h"
+#include "base/cache_lines.h"
 #include "core/backend.h"
 #include "core/landed_blocks.h"
 #include "core/op.h"
@@ -69,6 +70,7 @@ class alignas(64) Bundle {
       counts->ops += moved.ops;
     }
   };
+  using RailUses = std::vector<RailUse, base::CacheLines<RailUse>>;
   struct Route {
     core::Link* link = nullptr;
     std::string_view backend = {};
@@ -84,7 +86,7 @@ class alignas(64) Bundle {
   // others.
   static std::uint64_t serving(const core::Link& link, std::span<const RailUse> rails);
   // `first` is the number of its first slice, counted over all bundles of the transfer.
-  Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first);
+  Bundle(Route route, core::Sliced plan, RailUses rails, std::uint32_t first);
 
   // Begins a post, while no rail has an op of it.
   void start() {
@@ -197,8 +199,8 @@ class alignas(64) Bundle {
 
   Route route_;
   std::vector<core::Op> ops_;
-  std::vector<SliceState> slices_;
-  std::vector<RailUse> rails_;
+  std::vector<SliceState, base::CacheLines<SliceState>> slices_;
+  RailUses rails_;
   std::uint32_t first_, end_;
   // False with one rail: it gets all ops at once, and there is no choice.
   bool several_;
@@ -212,5 +214,6 @@ class alignas(64) Bundle {
   Path stages_ = {};  // of this post, sorted by stage
   Path stages_carried_ = {};
 };
+using Bundles = std::vector<Bundle, base::CacheLines<Bundle>>;
 
 }  // namespace viaduct::agent

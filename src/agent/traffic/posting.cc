@@ -20,7 +20,7 @@ Posting::Posting(Traffic& traffic, std::shared_ptr<PeerImpl> peer, OpKind kind, 
       kind_(kind),
       priority_(priority) {}
 
-void Posting::take(std::vector<Bundle> bundles) {
+void Posting::take(Bundles bundles) {
   bundles_ = std::move(bundles);
   total_ops_ = 0;
   for (const Bundle& bundle : bundles_) total_ops_ += bundle.ops().size();

@@ -61,7 +61,7 @@ class Posting : public core::Sink {
   Posting(Traffic& traffic, std::shared_ptr<PeerImpl> peer, OpKind kind, Priority priority);
   ~Posting() { assert(!running_hook.in && "rails still have ops of it"); }
 
-  void take(std::vector<Bundle> bundles);
+  void take(Bundles bundles);
   // Begins to run. offer() posts the first ops.
   void begin();
   // Ends to run, within over(). `state` is for other threads to see.
@@ -88,7 +88,7 @@ class Posting : public core::Sink {
   std::shared_ptr<PeerImpl> peer_;
   const OpKind kind_;
   const Priority priority_;
-  std::vector<Bundle> bundles_;
+  Bundles bundles_;
   std::uint64_t total_ops_ = 0;
   std::atomic<TransferState> state_{TransferState::kIdle};
   std::uint64_t out_ = 0;  // ops that rails have accepted and not yet completed

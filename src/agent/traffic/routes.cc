@@ -38,6 +38,7 @@ class Router {
         packed_(required.packed),
         encrypted_(required.encrypted) {
     LinkSlot* staging = nullptr;
+    links_.reserve(peer.links().size());
     for (const auto& slot : peer.links()) {
       if (slot->link->state().phase != core::LinkState::Phase::kReady) continue;
       const core::Capabilities& can = basis.backend(slot->backend()).can();
@@ -159,12 +160,11 @@ core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backe
   return near;
 }
 
-std::vector<Bundle::RailUse> railsFor(Basis& basis, LinkSlot& slot,
-                                      std::span<const core::PinSpan> spans) {
+Bundle::RailUses railsFor(Basis& basis, LinkSlot& slot, std::span<const core::PinSpan> spans) {
   core::Backend& backend = basis.backend(slot.backend());
   const auto rails = backend.rails();
   const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(spans, backend);
-  std::vector<Bundle::RailUse> uses;
+  Bundle::RailUses uses;
   uses.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i) {
     RunRail& run = basis.rails().of(*rails[i]);
@@ -180,10 +180,10 @@ std::vector<Bundle::RailUse> railsFor(Basis& basis, LinkSlot& slot,
 
 void addBundle(Basis& basis, const PeerImpl& peer, const Choice& choice, core::OpList list,
                std::vector<core::Stretch> stretches, const core::Requirement& required,
-               std::vector<Bundle>& out) {
+               Bundles& out) {
   core::Backend& backend = basis.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
-  std::vector<Bundle::RailUse> uses = railsFor(basis, *choice.slot, list.spans);
+  Bundle::RailUses uses = railsFor(basis, *choice.slot, list.spans);
   const std::size_t served = Bundle::serving(link, uses);
   const core::Capabilities& can = backend.can();
   const core::Slicing how = slicingFor(basis.settings(), can, served);
@@ -251,8 +251,8 @@ bool satisfies(const core::Capabilities& can, const core::Requirement& required)
          (required.backend.empty() || required.backend == can.name);
 }
 
-Result<std::vector<Bundle>> route(Basis& basis, PeerImpl& peer, OpKind kind, core::OpList list,
-                                  const core::Requirement& requirement) {
+Result<Bundles> route(Basis& basis, PeerImpl& peer, OpKind kind, core::OpList list,
+                      const core::Requirement& requirement) {
   const Router router(basis, peer, kind, requirement);
   std::vector<Choice> choices;
   choices.reserve(list.spans.size());
@@ -262,7 +262,7 @@ Result<std::vector<Bundle>> route(Basis& basis, PeerImpl& peer, OpKind kind, cor
     choices.push_back(choice);
     first += span.ops;
   }
-  std::vector<Bundle> bundles;
+  Bundles bundles;
   if (choices.empty()) return bundles;
   // Nearly always all ops have the same choice, and the list is used as it is.
   if (std::all_of(choices.begin(), choices.end(), [&](auto& c) { return c == choices[0]; })) {

@@ -17,7 +17,7 @@ class PeerImpl;
 
 // Divides planned ops among the backends that reach both memories and satisfy the requirement. The
 // most preferred backend comes first. An error has the reason of each backend.
-Result<std::vector<Bundle>> route(Basis& basis, PeerImpl& peer, OpKind kind, core::OpList list,
-                                  const core::Requirement& requirement);
+Result<Bundles> route(Basis& basis, PeerImpl& peer, OpKind kind, core::OpList list,
+                      const core::Requirement& requirement);
 
 }  // namespace viaduct::agent

@@ -79,24 +79,24 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     if (epoch != peer_->epoch() || local_version != basis_->pins().version() ||
         remote_version != peer_->pinsVersion())
       continue;  // a pin or a session came or went meanwhile
-    const std::vector<core::PinSpan> spans = list->spans;
+    auto local_used = usedPins(list->spans, &core::PinSpan::local_pin,
+                               [&](std::uint32_t slot) { return basis_->pins().generation(slot); });
+    auto remote_used = usedPins(list->spans, &core::PinSpan::remote_pin,
+                                [&](std::uint32_t slot) { return peer_->pinGeneration(slot); });
     const std::uint64_t bytes = list->bytes;
     VIADUCT_TRY(auto bundles, route(*basis_, *peer_, kind_, *std::move(list), required));
-    remember(std::move(bundles), spans, bytes);
+    remember(std::move(bundles), bytes);
+    local_used_ = std::move(local_used);
+    remote_used_ = std::move(remote_used);
     return Ok{};
   }
 }
 
-void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
-                            std::uint64_t bytes) {
+void TransferImpl::remember(Bundles bundles, std::uint64_t bytes) {
   carried_before_ = carried();
   take(std::move(bundles));
   bytes_ = bytes;
   direct_ = bundles_.size() == 1 && bundles_.front().isDirect() && !options_.on_end;
-  local_used_ = usedPins(spans, &core::PinSpan::local_pin,
-                         [&](std::uint32_t slot) { return basis_->pins().generation(slot); });
-  remote_used_ = usedPins(spans, &core::PinSpan::remote_pin,
-                          [&](std::uint32_t slot) { return peer_->pinGeneration(slot); });
   planned_epoch_ = peer_->epoch();
   local_version_ = basis_->pins().version();
   remote_version_ = peer_->pinsVersion();

@@ -136,8 +136,7 @@ class alignas(64) TransferImpl final : public Posting,
   bool mayAccess() const { return !lease_ || lease_->isLive(); }
   bool stillPlanned();
   bool isPlannedForNow() const;
-  void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
-                std::uint64_t bytes);
+  void remember(Bundles bundles, std::uint64_t bytes);
   bool isAnnounced() const;
   bool mayAwaitPeer(const PostOptions& options) const;
   Error notReached() const;

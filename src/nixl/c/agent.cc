@@ -73,12 +73,14 @@ void needBackend(NixlAgent& agent, Memory memory, nixl_capi_opt_args_t options) 
 
 // NOLINTBEGIN(readability-identifier-naming): the names of C
 nixl_capi_status_t nixl_capi_create_agent(const char* name, nixl_capi_agent_t* agent) {
+  warnOfLackingFunctions(__builtin_return_address(0));
   return openInto(name, {}, agent);
 }
 
 nixl_capi_status_t nixl_capi_create_configured_agent(const char* name,
                                                      const nixl_capi_agent_config_t* config,
                                                      nixl_capi_agent_t* agent) {
+  warnOfLackingFunctions(__builtin_return_address(0));
   if (config == nullptr) return NIXL_CAPI_ERROR_INVALID_PARAM;
   return openInto(name,
                   {.use_progress_thread = config->enable_prog_thread,
@@ -117,7 +119,7 @@ nixl_capi_status_t nixl_capi_invalidate_remote_md(nixl_capi_agent_t agent, const
   return call({agent, remote}, [&] {
     agent->owned->with([&](NixlAgent& one) {
       if (one.name() == remote)
-        fail(Outcome::kInvalid, "invalidate_remote_md: an agent cannot forget itself");
+        fail(Outcome::kInvalid, "invalidate_remote_md: an agent cannot forget itself; destroy it");
       one.removeRemote(remote);
     });
   });
@@ -150,7 +152,8 @@ nixl_capi_status_t nixl_capi_send_local_partial_md(nixl_capi_agent_t agent,
                                                    nixl_capi_opt_args_t options) {
   return call({agent, descs}, [&] {
     if (!hasAddress(options))
-      fail(Outcome::kInvalid, "send_local_partial_md: the options name no address of a listener");
+      fail(Outcome::kInvalid,
+           "send_local_partial_md: the options name no address of a listener; set one");
     agent->owned->exchange().send(options->host, options->port, partialMetadata(agent, descs));
   });
 }
@@ -161,11 +164,7 @@ nixl_capi_status_t nixl_capi_fetch_remote_md(nixl_capi_agent_t agent, const char
     Exchange& exchange = agent->owned->exchange();
     if (hasAddress(options)) return exchange.fetch(options->host, options->port);
     needMeetingPlace("fetch_remote_md");
-    exchange.later(fmt::format("find agent {}", remote),
-                   [weak = std::weak_ptr(agent->owned), name = std::string(remote)] {
-                     if (const auto self = weak.lock())
-                       self->with([&](NixlAgent& one) { one.findRemote(name, {}); });
-                   });
+    exchange.find(remote, {});
   });
 }
 

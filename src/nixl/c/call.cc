@@ -55,22 +55,8 @@ std::shared_ptr<OwnedAgent> OwnedAgent::open(const std::string& name, const Agen
     const std::lock_guard held(owned->lock_.mutex);
     owned->agent_ = std::make_unique<NixlAgent>(name, config, owned->lock_);
   }
-  // Calls the agent if it is still there.
-  const auto calling = [weak = std::weak_ptr(owned)](auto call) {
-    return [weak, call](auto... arguments) {
-      using Returned = decltype(call(std::declval<NixlAgent&>(), std::move(arguments)...));
-      const auto self = weak.lock();
-      if (self == nullptr) return Returned();
-      return self->with([&](NixlAgent& agent) { return call(agent, std::move(arguments)...); });
-    };
-  };
-  owned->exchange_ = std::make_unique<Exchange>(ExchangedAgent{
-      .take = calling([](NixlAgent& agent, std::string blob) -> std::string {
-        return agent.addRemote(std::move(blob));
-      }),
-      .give = calling([](NixlAgent& agent) -> std::string { return *agent.metadata(); }),
-      .forget = calling(
-          [](NixlAgent& agent, const std::string& forgotten) { agent.removeRemote(forgotten); }),
+  owned->exchange_ = std::make_unique<Exchange>([weak = std::weak_ptr(owned)](const auto& call) {
+    if (const auto self = weak.lock()) self->with(call);
   });
   if (!config.use_listen_thread) return owned;
   const auto port =

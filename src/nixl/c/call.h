@@ -42,6 +42,11 @@ nixl_capi_status_t call(std::initializer_list<const void*> needed, const Body& b
   }
 }
 
+// Logs the functions of NIXL that the program or library at `caller` names and this library lacks,
+// once in a process. A program of a newer NIXL looks a function up when it first calls it, and
+// aborts if it is not there.
+void warnOfLackingFunctions(const void* caller) noexcept;
+
 template <class T>
 nixl_capi_status_t destroy(T* object) noexcept {
   return call({object}, [&] { delete object; });
@@ -56,7 +61,7 @@ Memory memoryOf(nixl_capi_mem_type_t type);  // fails for UNKNOWN and for other 
 
 template <class Items>
 auto& itemAt(Items& items, std::size_t index) {
-  if (index >= items.size()) fail(Outcome::kInvalid, "the index is beyond the end of the list");
+  if (index >= items.size()) fail(Outcome::kInvalid, "the index is beyond the end of the list; ask for its size first");
   return items[index];
 }
 

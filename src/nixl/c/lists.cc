@@ -24,12 +24,6 @@ nixl_capi_status_t typeOf(D* dlist, nixl_capi_mem_type_t* type) {
   return call({dlist, type}, [&] { *type = dlist->type; });
 }
 
-void add(List& list, std::uint64_t address, std::uint64_t bytes, std::uint64_t device) {
-  Rows& rows = list.ownRows();
-  rows.addDevice(device);
-  rows.extents.push_back({address, bytes});
-}
-
 template <class D>
 nixl_capi_status_t count(D* dlist, size_t* rows) {
   return call({dlist, rows}, [&] { *rows = dlist->list.rows->count(); });
@@ -55,7 +49,8 @@ nixl_capi_status_t remove(D* dlist, int index) {
       {dlist},
       [&] {
         if (index < 0 || static_cast<std::size_t>(index) >= dlist->list.rows->count())
-          fail(Outcome::kInvalid, fmt::format("the list has no descriptor {}", index));
+          fail(Outcome::kInvalid, fmt::format("the list has no descriptor {}; it has {}", index,
+                                              dlist->list.rows->count()));
         dlist->list.ownRows().remove(static_cast<std::size_t>(index));
         removeText(*dlist, index);
       },
@@ -67,12 +62,7 @@ template <class D>
 nixl_capi_status_t resize(D* dlist, size_t rows) {
   return call({dlist}, [&] {
     resizeTexts(*dlist, rows);
-    Rows& own = dlist->list.ownRows();
-    while (own.count() > rows) own.remove(own.count() - 1);
-    while (own.count() < rows) {
-      own.addDevice(0);
-      own.extents.push_back({});
-    }
+    dlist->list.ownRows().resize(rows);
   });
 }
 
@@ -84,8 +74,8 @@ nixl_capi_status_t print(const char* name, D* dlist) {
     nixl_capi_mem_type_to_string(dlist->type, &kind);
     fmt::print("{}: {} descriptors of {}\n", name, rows.count(), kind);
     for (std::size_t row = 0; row < rows.count(); ++row)
-      fmt::print("  address {:#x}, {} bytes, device {}\n", rows.extents[row].address,
-                 rows.extents[row].bytes, rows.deviceOf(row));
+      fmt::print("  address {:#x}, {} bytes, device {}\n", rows.extent(row).address,
+                 rows.extent(row).bytes, rows.devices()[row]);
     std::fflush(stdout);
   });
 }
@@ -106,7 +96,7 @@ nixl_capi_status_t nixl_capi_xfer_dlist_get_type(nixl_capi_xfer_dlist_t dlist,
 }
 nixl_capi_status_t nixl_capi_xfer_dlist_add_desc(nixl_capi_xfer_dlist_t dlist, uintptr_t addr,
                                                  size_t len, uint64_t dev_id) {
-  return call({dlist}, [&] { add(dlist->list, addr, len, dev_id); });
+  return call({dlist}, [&] { dlist->list.ownRows().add(Extent{addr, len}, dev_id); });
 }
 nixl_capi_status_t nixl_capi_xfer_dlist_desc_count(nixl_capi_xfer_dlist_t dlist, size_t* rows) {
   return count(dlist, rows);
@@ -149,7 +139,7 @@ nixl_capi_status_t nixl_capi_reg_dlist_add_desc(nixl_capi_reg_dlist_t dlist, uin
                                                 size_t metadata_length) {
   return call({dlist}, [&] {
     dlist->list.metadata.push_back(bytesAt(metadata, metadata_length));
-    add(dlist->list, addr, len, dev_id);
+    dlist->list.ownRows().add(Extent{addr, len}, dev_id);
   });
 }
 nixl_capi_status_t nixl_capi_reg_dlist_desc_count(nixl_capi_reg_dlist_t dlist, size_t* rows) {
@@ -186,7 +176,7 @@ nixl_capi_status_t nixl_capi_remote_dlist_add_desc(nixl_capi_remote_dlist_t dlis
                                                    const char* agent_name) {
   return call({dlist}, [&] {
     dlist->list.agents.emplace_back(agent_name == nullptr ? "NULL_AGENT" : agent_name);
-    add(dlist->list, addr, len, dev_id);
+    dlist->list.ownRows().add(Extent{addr, len}, dev_id);
   });
 }
 // NOLINTEND(readability-identifier-naming)

@@ -77,42 +77,40 @@ class nixl_agent_config:
 class _Handle:
     """A handle of an agent's object. release() frees the object once."""
 
-    _call = ""
+    _released = False
 
     def __init__(self, agent: Any, handle: int):
         self._agent = agent
         self._handle = handle
-        self._released = False
-
-    def release(self) -> None:
-        """Releases the object behind the handle. A second call does nothing."""
-        if self._released:
-            return
-        self._released = True
-        getattr(self._agent, self._call)(self._handle)
 
     def __del__(self):
+        if self._released:
+            return
         try:
             self.release()
         except Exception as error:  # the agent is gone, or the interpreter exits
-            logger.debug("%s of a forgotten handle: %s", self._call, error)
+            logger.debug("release of a forgotten handle: %s", error)
 
 
 class nixl_prepped_dlist_handle(_Handle):
     """A prepared list: checked descriptors, which transfers select by index."""
 
-    _call = "releasedDlistH"
+    def release(self) -> None:
+        """Releases the list. A second call does nothing."""
+        if not self._released:
+            self._released = True
+            self._agent.releasedDlistH(self._handle)
 
 
 class nixl_xfer_handle(_Handle):
     """A planned transfer, which may be posted many times. release() ends a post in flight."""
 
-    _call = "releaseXferReq"
-
     def release(self) -> None:
         """Ends the transfer. After the return nobody touches its local memory. A second call does
         nothing."""
-        super().release()
+        if not self._released:
+            self._released = True
+            self._agent.releaseXferReq(self._handle)
 
 
 # Device numbers of DLPack.
@@ -404,7 +402,7 @@ class nixl_agent:
             remote_xfer_side._handle,
             remote_indices,
             notif_msg,
-            self._handles(backends),
+            self._handles(backends) if backends else (),
             skip_desc_merge,
             priority,
         )
