@@ -15,7 +15,6 @@ using namespace std::chrono_literals;
 constexpr auto kDialTime = 3s, kHelloTime = 5s;
 // The limit for a server that may be replaced, because a frozen one must not delay a new election.
 constexpr auto kShortHelloTime = 2s;
-constexpr auto kFirstPause = 10ms, kLongestPause = 250ms;
 constexpr int kTicksPerDetect = 4;
 
 // The error for a server that sends no hello.
@@ -51,7 +50,7 @@ void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds f
   began_ = Clock::now();
   until_ = until;
   tries_ = 0;
-  pause_ = kFirstPause;
+  pauses_.reset();
   denied_ = false;
   if (first_after.count() == 0) {
     attempt();
@@ -195,8 +194,7 @@ void ServerConnection::failed(Error why) {
   if (was_ready || final || now >= until_ || (once_ && all_tried))
     return user_.lost(unreachable(), !final);
   phase_ = Phase::kPausing;
-  setTimer(std::min(until_, now + pause_), &ServerConnection::attempt);
-  pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, kLongestPause);
+  setTimer(std::min<Clock::time_point>(until_, now + pauses_.next()), &ServerConnection::attempt);
 }
 
 Error ServerConnection::unreachable() const {

@@ -72,7 +72,7 @@ class ServerConnection {
   Phase phase_ = Phase::kClosed;
   Clock::time_point began_ = {}, until_ = {};
   unsigned tries_ = 0;
-  std::chrono::milliseconds pause_ = {};
+  BackOff pauses_{std::chrono::milliseconds(10), std::chrono::seconds(2)};  // between tries
   std::optional<Error> last_;
   std::vector<std::string> untried_;  // addresses that this attempt has still to try
   std::unique_ptr<base::Dialer> dialer_;

@@ -85,7 +85,4 @@ class Client {
   std::vector<std::unique_ptr<Channel>> idle_;
 };
 
-// A time between 1/2 and 3/2 of this one, so that clients do not act together.
-Duration jittered(Duration around);
-
 }  // namespace viaduct::meet::kubernetes

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace viaduct::meet::tcpstore {
@@ -12,7 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{50}, kLongestPause{4000}, kStopLook{50};
 // A store answers each query but WAIT at once.
 constexpr milliseconds kAnswerTime{3000};
 // A try that timed out sooner than this says nothing about the store.
@@ -30,16 +28,6 @@ bool isFinal(const Error& why, int refusals) {
 }
 
 }  // namespace
-
-BackOff::BackOff()
-    : random_(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()) ^
-              reinterpret_cast<std::uintptr_t>(this)) {}
-
-Duration BackOff::next() {
-  const Duration longest = std::min(kFirstPause * (1 << std::min(tries_++, 7)), kLongestPause);
-  const auto half = static_cast<std::uint64_t>(longest.count() / 2);
-  return Duration(half + random_.below(half));
-}
 
 Error explained(Error why, const std::string& operation, const std::string& store) {
   why.detail = why.operation == "TCPStore"
@@ -101,7 +89,7 @@ Result<Answer> Client::call(const Wait& wait, const Use& use) {
       wait.aloud->tell(last ? explained(*last, wait.operation, text_) : wait.timedOut());
     return !wait.stopped();
   };
-  BackOff pauses;
+  BackOff pauses = Client::pauses();
   int refusals = 0;
   bool idle = true;  // the first try may use an idle connection, which may have ended
   for (;;) {
@@ -131,11 +119,8 @@ Result<Answer> Client::call(const Wait& wait, const Use& use) {
     if (isFinal(*last, refusals) || now >= wait.until)
       return explained(*std::move(last), wait.operation, text_);
     if (!fresh) continue;
-    const auto next = std::min(wait.until, now + pauses.next());
-    while (Clock::now() < next) {
-      if (!goesOn()) return wait.cancelled();
-      std::this_thread::sleep_for(std::min<Duration>(kStopLook, next - Clock::now()));
-    }
+    const auto next = std::min<Clock::time_point>(wait.until, now + pauses.next());
+    if (!sleepUntil(next, goesOn)) return wait.cancelled();
   }
 }
 

@@ -12,24 +12,10 @@
 #include <optional>
 #include <string>
 
-#include "base/random.h"
 #include "meet/tcpstore/connection.h"
 #include "meet/wait.h"
 
 namespace viaduct::meet::tcpstore {
-
-// The pauses between the tries of one thread. They grow, and are random, so that clients do not
-// come back to a store at the same time.
-class BackOff {
- public:
-  BackOff();
-  Duration next();
-  void reset() { tries_ = 0; }
-
- private:
-  base::Random random_;
-  int tries_ = 0;
-};
 
 class Client {
  public:
@@ -50,6 +36,8 @@ class Client {
   Result<bool> awaitKey(const std::string& key, Clock::time_point until, const Wait& wait,
                         const std::string& before = {});
 
+  // The pauses between tries to reach a store.
+  static BackOff pauses() { return {std::chrono::milliseconds(50), std::chrono::seconds(4)}; }
   // A new connection in the store's dialect, for a caller with its own thread.
   Result<std::unique_ptr<Connection>> connect(const Limits& limits);
   void closeIdle();

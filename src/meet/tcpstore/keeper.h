@@ -77,7 +77,7 @@ class Keeper {
   // Only the thread uses the members below.
   std::unique_ptr<Connection> connection_;
   std::uint64_t answers_ = 0;
-  BackOff pauses_;
+  BackOff pauses_ = Client::pauses();
   Clock::time_point heard_ = {}, checked_ = {};
   std::thread thread_;
 };
