@@ -309,31 +309,6 @@ void Client::fails(std::size_t endpoint) {
   if (endpoint == current_) current_ = (current_ + 1) % config_.endpoints.size();
 }
 
-void Client::closeIdle() {
-  const std::lock_guard lock(mutex_);
-  idle_.clear();
-}
-
-CurlAnswer Client::exchange(const CurlRequest& request) {
-  std::unique_ptr<Channel> channel;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      channel = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!channel) {
-    auto opened = Channel::open();
-    if (!opened) return {.failure = CurlFailure{.text = opened.error().detail, .for_good = true}};
-    channel = *std::move(opened);
-  }
-  CurlAnswer answer = channel->run(request, config_.tls);
-  const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(channel));
-  return answer;
-}
-
 // One watch of a key, until `enough` accepts the value or the key has to be read again.
 class Client::Following {
  public:

@@ -20,7 +20,6 @@ constexpr milliseconds kLongestTry{5000};
 // A try that timed out sooner than this says nothing about the server.
 constexpr milliseconds kTellingTry{1000};
 constexpr seconds kLongestRetryAfter{60};
-constexpr std::size_t kMostIdle = 64;
 // A page of 500 Leases with values at their limit.
 constexpr std::size_t kMostAnswer = std::size_t{192} << 20U;
 
@@ -159,7 +158,7 @@ std::optional<Result<Answer>> Client::Call::attempt() {
   const auto begun = Clock::now();
   curl.until = std::max(begun, std::min<Clock::time_point>(begun + kLongestTry, wait_.until));
   curl.goes_on = [this] { return goesOn(); };
-  CurlAnswer answer = client_.exchange(curl);
+  CurlAnswer answer = client_.channels_.run(curl, client_.access_.tls);
   if (answer.left) return wait_.cancelled();
   const bool cut_short =
       answer.failure && answer.failure->timed_out && Clock::now() - begun < kTellingTry;
@@ -222,27 +221,6 @@ Result<CurlRequest> Client::curlRequest(const LeaseRequest& request) const {
   if (!request.query.empty()) out.url += "?" + request.query;
   VIADUCT_TRY(out.token, authorizationOf(access_));
   return out;
-}
-
-CurlAnswer Client::exchange(const CurlRequest& request) {
-  std::unique_ptr<Channel> channel;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      channel = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!channel) {
-    auto opened = Channel::open();
-    if (!opened) return {.failure = CurlFailure{.text = opened.error().detail, .for_good = true}};
-    channel = *std::move(opened);
-  }
-  CurlAnswer answer = channel->run(request, access_.tls);
-  const std::lock_guard lock(mutex_);
-  if (!answer.failure && !answer.left && idle_.size() < kMostIdle)
-    idle_.push_back(std::move(channel));
-  return answer;
 }
 
 Client::Verdict Client::judge(const LeaseRequest& request, CurlAnswer& answer) {
