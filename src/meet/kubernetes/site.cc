@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "base/environment.h"
@@ -14,6 +12,7 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "meet/kubernetes/names.h"
+#include "meet/shared.h"
 
 namespace viaduct::meet::kubernetes {
 namespace {
@@ -37,17 +36,10 @@ Status check(const PlaceOptions& options) {
                    "KUBECONFIG"};
 }
 
-// A child of fork() has none of its parent's threads, so it makes sites of its own.
-std::string keyOf(const Access& access, const std::string& group_label, seconds lease) {
-  return fmt::format("{} {} {} {} {} {} {} {}", ::getpid(), access.server, access.kube_namespace,
-                     access.origin, access.token, access.tls.ca_file, group_label, lease.count());
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Site>> Site::of(const PlaceOptions& options, seconds least_lease) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<Site>> sites;
+  static Shared<Site> sites;
   VIADUCT_TRY(const PlaceName place, parsePlaceName(options.where));
   VIADUCT_CHECK(check(options));
   VIADUCT_TRY(Access access, findAccess());
@@ -58,13 +50,14 @@ Result<std::shared_ptr<Site>> Site::of(const PlaceOptions& options, seconds leas
   }
   const std::string label = groupLabel(options.name_space, place.group);
   const auto lease = std::max(least_lease, std::chrono::ceil<seconds>(options.detect));
-  const std::lock_guard lock(mutex);
-  std::weak_ptr<Site>& known = sites[keyOf(access, label, lease)];
-  if (auto site = known.lock()) return site;
-  VIADUCT_TRY(auto client, Client::open(std::move(access)));
-  auto site = std::make_shared<Site>(std::move(client), place.group, label, lease);
-  known = site;
-  return site;
+  const auto make = [&]() -> Result<std::shared_ptr<Site>> {
+    VIADUCT_TRY(auto client, Client::open(access));
+    return std::make_shared<Site>(std::move(client), place.group, label, lease);
+  };
+  return sites.get(
+      fmt::format("{} {} {} {} {} {} {}", access.server, access.kube_namespace, access.origin,
+                  access.token, access.tls.ca_file, label, lease.count()),
+      make);
 }
 
 Site::Site(std::shared_ptr<Client> client, std::string group, std::string group_label,
