@@ -62,16 +62,23 @@ Result<std::unique_ptr<Connection>> Client::connect(const Limits& limits) {
 
 std::unique_ptr<Connection> Client::takeIdle() {
   const std::lock_guard lock(mutex_);
-  return std::move(idle_);
+  if (idle_.empty()) return nullptr;
+  auto out = std::move(idle_.back());
+  idle_.pop_back();
+  return out;
 }
 
 void Client::keepIdle(std::unique_ptr<Connection> connection) {
+  constexpr std::size_t kMostIdle = 64;
   if (!connection->usable()) return;
   const std::lock_guard lock(mutex_);
-  if (!idle_) idle_ = std::move(connection);
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(connection));
 }
 
-void Client::closeIdle() { takeIdle(); }
+void Client::closeIdle() {
+  const std::lock_guard lock(mutex_);
+  idle_.clear();
+}
 
 Limits Client::limitsOf(const Wait& wait, std::function<bool()> goes_on) const {
   return {.until = std::min(wait.until, Clock::now() + kAnswerTime), .goes_on = std::move(goes_on)};

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "meet/tcpstore/connection.h"
 #include "meet/wait.h"
@@ -52,7 +53,7 @@ class Client {
   const std::string where_, text_;
   std::mutex mutex_;
   std::optional<Dialect> dialect_;
-  std::unique_ptr<Connection> idle_;
+  std::vector<std::unique_ptr<Connection>> idle_;
 };
 
 // A failure of the store as an error of the caller's operation.
