@@ -36,6 +36,15 @@ Status check(const PlaceOptions& options) {
                    "KUBECONFIG"};
 }
 
+// Whether the Lease was renewed in time. `now`: the server's clock.
+bool looksAlive(const Lease& lease, std::optional<WallTime> now) {
+  // The server's clock comes in whole seconds, and two API servers may differ a little.
+  constexpr seconds kApart{3};
+  if (!now || !lease.renewed) return false;
+  const auto age = *now - *lease.renewed;
+  return age >= -kApart && age <= timeOf(lease);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Site>> Site::of(const PlaceOptions& options, seconds least_lease) {
@@ -75,40 +84,62 @@ Site::Site(std::shared_ptr<Client> client, std::string group, std::string group_
   if (pod_name_.empty() || pod_uid_.empty()) pod_name_ = pod_uid_ = "";
 }
 
-Lease Site::leaseOf(const std::string& name) const {
-  const std::string label = labelOf(name);
-  return {.name = leaseName(group_label_, label),
+Lease Site::leaseOf(const LeaseTitle& title) const {
+  return {.name = leaseName(group_label_, title.label),
           .kube_namespace = client_->access().kube_namespace,
           .group_label = group_label_,
-          .name_label = label,
+          .name_label = title.label,
           .pod_name = pod_name_,
           .pod_uid = pod_uid_,
-          .agent = name,
+          .agent = title.agent,
           .seconds = static_cast<std::uint32_t>(lease_.count())};
 }
 
-Result<Site::Reading> Site::read(const std::string& name, const Wait& wait, Pace& pace) {
-  const std::string object = leaseName(group_label_, labelOf(name));
+Result<Site::Reading> Site::read(const LeaseTitle& title, const Wait& wait, Pace& pace) {
+  const std::string object = leaseName(group_label_, title.label);
   VIADUCT_TRY(const Answer answer, client_->call({.name = object}, wait, pace));
-  if (answer.status != 200) return Reading{.date = answer.date};
+  Reading out;
+  if (answer.status != 200) return out;
   VIADUCT_TRY(Lease lease, parseLease(answer.body));
-  if (lease.agent == name && lease.value)
-    return Reading{.lease = std::move(lease), .date = answer.date};
+  const bool ours = lease.agent == title.agent;
+  if (ours && lease.value) {
+    out.lease = std::move(lease);
+    judge(out, answer.date);
+    return out;
+  }
   return Error{.code = Code::kProtocol,
                .operation = wait.operation,
                .detail = fmt::format("the Lease {} of {} holds foreign data", object, text_),
-               .cause = lease.agent == name ? "its value is cut off, or another version wrote it"
-                                            : "another program wrote it",
+               .cause = ours ? "its value is cut off, or another version wrote it"
+                             : "another program wrote it",
                .remedy = fmt::format("if no agent needs it: kubectl delete lease -n {} {}",
                                      client_->access().kube_namespace, object)};
 }
 
-bool looksAlive(const Lease& lease, std::optional<WallTime> now) {
-  // The server's clock comes in whole seconds, and two API servers may differ a little.
-  constexpr seconds kApart{3};
-  if (!now || !lease.renewed) return false;
-  const auto age = *now - *lease.renewed;
-  return age >= -kApart && age <= timeOf(lease);
+// If the clocks of the writer and of the server are far apart, only a renewal shows that the writer
+// lives. It is dead if it has not renewed the Lease for the Lease's time by our own clock.
+void Site::judge(Reading& reading, std::optional<WallTime> date) {
+  const Lease& lease = *reading.lease;
+  const auto now = Clock::now();
+  watched_.with([&](auto& watched) {
+    if (looksAlive(lease, date)) {
+      watched.erase(lease.name);
+      reading.life = Life::kLives;
+      reading.dead_at = now + timeOf(lease);
+      return;
+    }
+    const auto [at, first] =
+        watched.try_emplace(lease.name, Watched{.renewed = lease.renewed, .since = now});
+    Watched& seen = at->second;
+    // Between two looks that are far apart, it may have been renewed and died.
+    if (!first && seen.renewed != lease.renewed)
+      seen = {.renewed = lease.renewed, .since = now, .lives = now - seen.read <= timeOf(lease)};
+    seen.read = now;
+    reading.dead_at = seen.since + timeOf(lease);
+    reading.life = now >= reading.dead_at ? Life::kDead
+                   : seen.lives           ? Life::kLives
+                                          : Life::kUnknown;
+  });
 }
 
 seconds timeOf(const Lease& lease) { return seconds(std::clamp(lease.seconds, 1U, 60U)); }
