@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/stop.h"
 #include "base/waiting.h"
@@ -29,6 +30,16 @@ struct Wait {
     return {.code = Code::kTimeout, .operation = operation, .detail = missing};
   }
 };
+
+// A parsed answer, or an error that names the server and the caller's operation.
+template <class T>
+Result<T> answerOf(const std::string& server, const Wait& wait, Result<T> parsed) {
+  if (parsed) return parsed;
+  Error why = std::move(parsed).error();
+  if (!wait.operation.empty()) why.operation = wait.operation + ": " + why.operation;
+  why.detail = server + ": " + why.detail;
+  return why;
+}
 
 // Sleeps until then. False: `goes_on`, which it calls every 50 ms, has ended the sleep. A signal
 // handler may set the flag of a wait, so no other thread can end the sleep.

@@ -361,7 +361,7 @@ bool Client::Following::line(std::string_view text) {
     return false;
   }
   if (!message) {
-    result_ = std::move(message).error();
+    result_ = answerOf(client_.text(), wait_, std::move(message)).error();
     return false;
   }
   if (message->cancelled) return cancelled(*message);
@@ -396,7 +396,7 @@ Result<Client::Held> Client::await(const std::string& key, const Wait& wait, con
   Following following(*this, wait, enough);
   for (;;) {
     VIADUCT_TRY(const std::string body, call(kRangePath, rangeJson(key), wait));
-    VIADUCT_TRY(KeyReply reply, parseRange(body));
+    VIADUCT_TRY(KeyReply reply, answerOf(text_, wait, parseRange(body)));
     if (enough(reply.found)) return std::move(reply.found);
     if (auto result = following.run(key, reply.revision + 1)) return *std::move(result);
     if (wait.stopped()) return wait.cancelled();

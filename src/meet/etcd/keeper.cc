@@ -75,7 +75,7 @@ Result<bool> Keeper::make(const KeptKey& key, const Wait& wait) {
     }
     const auto body =
         client_->call(kTxnPath, createJson(key.key, key.record, id, request.tombstone), wait);
-    const auto reply = body ? parseCreate(*body) : body.error();
+    const auto reply = body ? answerOf(client_->text(), wait, parseCreate(*body)) : body.error();
     const Lock lock(mutex_);
     if (reply) {
       // An earlier try, whose answer was lost, may have created the key with this lease.
@@ -124,7 +124,7 @@ Result<LeaseId> Keeper::grant(const Wait& wait) {
   const auto id = static_cast<LeaseId>((random & INT64_MAX) | 1U);
   const auto body = client_->call(kGrantPath, grantJson(id, time_.count()), wait);
   if (body) {
-    VIADUCT_CHECK(parseGrant(*body));
+    VIADUCT_CHECK(answerOf(client_->text(), wait, parseGrant(*body)));
   } else if (body.error().detail.find("lease already exists") == std::string::npos) {
     return body.error();
   }

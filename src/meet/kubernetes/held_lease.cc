@@ -101,7 +101,7 @@ Result<bool> HeldLease::write(const char* verb, const Wait& wait) {
       .verb = verb, .name = creates ? "" : lease_.name, .body = *std::move(body)};
   VIADUCT_TRY(const Answer answer, site_->client().call(request, wait, *pace_));
   if (answer.status < 200 || answer.status > 299) return false;
-  VIADUCT_TRY(const Lease made, parseLease(answer.body));
+  VIADUCT_TRY(const Lease made, answerOf(site_->client().text(), wait, parseLease(answer.body)));
   lease_.uid = made.uid;
   lease_.version = made.version;
   return true;

@@ -11,6 +11,7 @@
 #include "base/net/address.h"
 #include "base/printable.h"
 #include "base/random.h"
+#include "meet/identity.h"
 #include "meet/kubernetes/names.h"
 #include "meet/shared.h"
 
@@ -92,6 +93,7 @@ Lease Site::leaseOf(const LeaseTitle& title) const {
           .pod_name = pod_name_,
           .pod_uid = pod_uid_,
           .agent = title.agent,
+          .identity = ownIdentity(),
           .seconds = static_cast<std::uint32_t>(lease_.count())};
 }
 
@@ -100,7 +102,7 @@ Result<Site::Reading> Site::read(const LeaseTitle& title, const Wait& wait, Pace
   VIADUCT_TRY(const Answer answer, client_->call({.name = object}, wait, pace));
   Reading out;
   if (answer.status != 200) return out;
-  VIADUCT_TRY(Lease lease, parseLease(answer.body));
+  VIADUCT_TRY(Lease lease, answerOf(client_->text(), wait, parseLease(answer.body)));
   const bool ours = lease.agent == title.agent;
   if (ours && lease.value) {
     out.lease = std::move(lease);
@@ -121,6 +123,7 @@ Result<Site::Reading> Site::read(const LeaseTitle& title, const Wait& wait, Pace
 void Site::judge(Reading& reading, std::optional<WallTime> date) {
   const Lease& lease = *reading.lease;
   const auto now = Clock::now();
+  if (isProvablyDead(lease.identity)) return;
   watched_.with([&](auto& watched) {
     if (looksAlive(lease, date)) {
       watched.erase(lease.name);
