@@ -118,19 +118,13 @@ Result<Site::Reading> Site::read(const LeaseTitle& title, const Wait& wait, Pace
                                      client_->access().kube_namespace, object)};
 }
 
-// If the clocks of the writer and of the server are far apart, only a renewal shows that the writer
-// lives. It is dead if it has not renewed the Lease for the Lease's time by our own clock.
+// A holder is dead if it has not renewed the Lease for the Lease's time by our own clock. If the
+// clocks of the writer and of the server are far apart, only a renewal shows that it lives.
 void Site::judge(Reading& reading, std::optional<WallTime> date) {
   const Lease& lease = *reading.lease;
-  const auto now = Clock::now();
   if (isProvablyDead(lease.identity)) return;
+  const auto now = Clock::now();
   watched_.with([&](auto& watched) {
-    if (looksAlive(lease, date)) {
-      watched.erase(lease.name);
-      reading.life = Life::kLives;
-      reading.dead_at = now + timeOf(lease);
-      return;
-    }
     const auto [at, first] =
         watched.try_emplace(lease.name, Watched{.renewed = lease.renewed, .since = now});
     Watched& seen = at->second;
@@ -139,9 +133,13 @@ void Site::judge(Reading& reading, std::optional<WallTime> date) {
       seen = {.renewed = lease.renewed, .since = now, .lives = now - seen.read <= timeOf(lease)};
     seen.read = now;
     reading.dead_at = seen.since + timeOf(lease);
-    reading.life = now >= reading.dead_at ? Life::kDead
-                   : seen.lives           ? Life::kLives
-                                          : Life::kUnknown;
+    const bool dead = now >= reading.dead_at;
+    if (looksAlive(lease, date) || (seen.lives && !dead)) {
+      reading.life = Life::kLives;
+      reading.dead_at = std::max(reading.dead_at, now + seconds(1));
+    } else if (!dead) {
+      reading.life = Life::kUnknown;
+    }
   });
 }
 

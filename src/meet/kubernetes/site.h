@@ -51,7 +51,7 @@ class Site {
   const std::string& text() const { return text_; }
 
  private:
-  // A Lease that looked dead, as this process has seen it so far.
+  // A Lease, as this process has seen it so far.
   struct Watched {
     std::optional<WallTime> renewed = {};
     Clock::time_point since = {}, read = {};  // for so long it has not changed; the last look
