@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "base/printable.h"
 
@@ -15,17 +14,6 @@ using std::chrono::milliseconds;
 
 // The interval of await()'s reads. API servers limit the requests of a client to a few a second.
 constexpr milliseconds kReadEvery{1000};
-constexpr milliseconds kLook{20};
-
-// Returns false if the caller asked to stop.
-bool pause(Clock::time_point until, const Wait& wait) {
-  while (!wait.stopped()) {
-    const auto now = Clock::now();
-    if (now >= until) return true;
-    std::this_thread::sleep_for(std::min<Duration>(kLook, until - now));
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -45,7 +33,7 @@ Result<MeetingPlace::Held> MeetingPlace::await(const std::string& key, const Eno
     Held held;
     if (found) held = *std::move(found);
     if (enough(held)) return held;
-    if (!pause(next, wait)) return wait.cancelled();
+    if (!sleepUntil(next, [&] { return !wait.stopped(); })) return wait.cancelled();
     if (Clock::now() >= wait.until) return wait.timedOut();
   }
 }

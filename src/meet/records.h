@@ -34,10 +34,13 @@ struct Entry {
   static constexpr std::uint8_t kKind = 1;
   std::string identity = {};  // the owner's, see identity.h; empty: unknown
   std::string value = {};
+  std::string owner = {};  // for people; not part of the record
 };
 auto fields(base::Is<Entry> auto& e) { return std::tie(e.identity, e.value); }
 
 // Escapes a name, "a/b" as "a%2fb", because it is one part of a key.
 std::string escaped(std::string_view name);
+// The name of an escaped text.
+std::string unescaped(std::string_view text);
 
 }  // namespace viaduct::meet

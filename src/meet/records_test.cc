@@ -19,7 +19,11 @@ TEST(Records, TruncatedOrTooLongBytesDecodeToNothing) {
   EXPECT_FALSE(decodeRecord<Entry>(entry + "x"));
 }
 
-TEST(Records, ANameIsOnePartOfAKey) { EXPECT_EQ(escaped("a/b c-1_.%"), "a%2fb%20c-1_.%25"); }
+TEST(Records, ANameIsOnePartOfAKey) {
+  EXPECT_EQ(escaped("a/b c-1_.%"), "a%2fb%20c-1_.%25");
+  for (const std::string name : {"a/b c-1_.%", "%2f", "%", "%4", "", "\xc3\xa4"})
+    EXPECT_EQ(unescaped(escaped(name)), name);
+}
 
 }  // namespace
 }  // namespace viaduct::meet

@@ -8,12 +8,6 @@
 #include "meet/identity.h"
 
 namespace viaduct::meet {
-namespace {
-
-std::string keyOf(const std::string& name) { return "name/" + escaped(name); }
-
-}  // namespace
-
 Clock::time_point clamped(Deadline until) {
   return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
 }
@@ -37,16 +31,18 @@ Result<std::unique_ptr<PublishedName>> StoredPlace::publish(const std::string& n
             .operation = operation,
             .missing = text_ + " has not said that the name is free",
             .aloud = &aloud};
-  const Claim wanted{.key = keyOf(name), .value = value};
+  const Claim wanted{.key = std::string(kNames) + escaped(name), .value = value};
   VIADUCT_TRY(auto entry, claim(wanted, wait));
   // A living process keeps its name. A dead one's name is free after this time, so waiting longer
   // is useless.
   wait.until = std::min(end, Clock::now() + free_after_);
   bool ours = false;
+  std::string owner;  // for people
   while (!entry) {
     const auto held = awaitEntry(
         wanted.key,
         [&](const std::optional<Entry>& there) {
+          owner = there && !there->owner.empty() ? ", " + there->owner : "";
           ours = there && !ownIdentity().empty() && there->identity == ownIdentity();
           return !there || ours || taken_ == Taken::kLives;
         },
@@ -57,8 +53,8 @@ Result<std::unique_ptr<PublishedName>> StoredPlace::publish(const std::string& n
     if (!held || *held)
       return Error{.code = Code::kBusy,
                    .operation = operation,
-                   .detail = fmt::format("the name belongs to {}",
-                                         ours ? "this process" : "another process"),
+                   .detail = fmt::format("the name belongs to {}{}",
+                                         ours ? "this process" : "another process", owner),
                    .remedy = "use another name, or another namespace"};
     VIADUCT_TRY(entry, claim(wanted, wait));
   }
@@ -81,7 +77,7 @@ Result<std::string> StoredPlace::find(const std::string& name, Deadline until,
     if (there) value = *there;
     return there.has_value();
   };
-  VIADUCT_CHECK(await(keyOf(name), published, wait));
+  VIADUCT_CHECK(await(std::string(kNames) + escaped(name), published, wait));
   return value;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/waiting.h"
@@ -26,6 +27,8 @@ class StoredPlace : public MeetingPlace {
   Result<Held> await(const std::string& key, const Enough& enough, const Wait& wait) final;
 
  protected:
+  // The beginning of the keys of published names, which are escaped().
+  static constexpr std::string_view kNames = "name/";
   // The state of the owner of an entry that awaitEntry() shows.
   enum class Taken : std::uint8_t { kLives, kMayBeDead };
   // `text`: the server, for people. `free_after`: the longest time for which the name of a dead

@@ -1,10 +1,14 @@
-// The limits of a wait for the server of a meeting place, and its texts for errors. Threads: one.
+// The limits of a wait for the server of a meeting place, its texts for errors, and its pauses.
+// Threads: one at a time.
 #pragma once
 
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
+#include <algorithm>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "base/stop.h"
 #include "base/waiting.h"
@@ -25,6 +29,45 @@ struct Wait {
   Error timedOut() const {
     return {.code = Code::kTimeout, .operation = operation, .detail = missing};
   }
+};
+
+// A parsed answer, or an error that names the server and the caller's operation.
+template <class T>
+Result<T> answerOf(const std::string& server, const Wait& wait, Result<T> parsed) {
+  if (parsed) return parsed;
+  Error why = std::move(parsed).error();
+  if (!wait.operation.empty()) why.operation = wait.operation + ": " + why.operation;
+  why.detail = server + ": " + why.detail;
+  return why;
+}
+
+// Sleeps until then. False: `goes_on`, which it calls every 50 ms, has ended the sleep. A signal
+// handler may set the flag of a wait, so no other thread can end the sleep.
+template <class GoesOn>
+bool sleepUntil(Clock::time_point until, GoesOn&& goes_on) {
+  constexpr std::chrono::milliseconds kLook{50};
+  while (goes_on()) {
+    const auto now = Clock::now();
+    if (now >= until) return true;
+    std::this_thread::sleep_for(std::min<Duration>(kLook, until - now));
+  }
+  return false;
+}
+
+// A random time between 1/2 and 3/2 of this one, so that clients do not act together.
+Duration jittered(Duration around);
+
+// The pauses between the tries of one call. They are random, and grow by half each time: a call
+// notices a server that has come back after about a third more than the server's absence.
+class BackOff {
+ public:
+  BackOff(Duration first, Duration longest) : first_(first), longest_(longest) {}
+  Duration next();
+  void reset() { pause_ = {}; }
+
+ private:
+  const Duration first_, longest_;
+  Duration pause_ = {};
 };
 
 }  // namespace viaduct::meet

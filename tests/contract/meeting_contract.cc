@@ -2,6 +2,7 @@
 // connection to the place.
 #include <gtest/gtest.h>
 #include <viaduct/deadline.h>
+#include <viaduct/viaduct.h>
 
 #include <algorithm>
 #include <future>
@@ -9,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "contract/lying_server.h"
 #include "contract/meeting_places.h"
 #include "meet/groups/group.h"
 #include "meet/place.h"
@@ -486,7 +488,7 @@ TEST_P(MeetingContract, AClosedPlaceTakesItsEntriesAway) {
 TEST_P(MeetingContract, ANameIsFoundByNobodyOnceItIsWithdrawn) {
   auto leaver = openMeetingPlace(options()), other = openMeetingPlace(options());
   ASSERT_TRUE(leaver && other);
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < (GetParam().slow ? 3 : 20); ++round) {
     const std::string value = std::to_string(round);
     auto entry = (*leaver)->publish("leaver", value, kLong);
     ASSERT_TRUE(entry) << entry.error().text();
@@ -505,7 +507,7 @@ TEST_P(MeetingContract, TheGreatestNameAndValueAreFound) {
   auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
   ASSERT_TRUE(publisher && seeker);
   const std::string name = "/" + std::string(kMaxNameBytes - 1, '%');
-  std::string value(kMaxValueBytes, '\0');
+  std::string value(GetParam().most_value, '\0');
   for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i % 251);
   const auto entry = (*publisher)->publish(name, value, kLong);
   ASSERT_TRUE(entry) << entry.error().text();
@@ -528,7 +530,7 @@ TEST_P(MeetingContract, ManyNamesOfOneProcessAreFound) {
   auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
   ASSERT_TRUE(publisher && seeker);
   std::vector<std::unique_ptr<PublishedName>> entries;
-  for (std::size_t i = 0; i < GetParam().many_names; ++i) {
+  for (std::size_t i = 0; i < (GetParam().slow ? 16 : 2048); ++i) {
     auto entry = (*publisher)->publish("n" + std::to_string(i), std::to_string(i), kLong);
     ASSERT_TRUE(entry) << entry.error().text();
     entries.push_back(std::move(*entry));
@@ -550,6 +552,7 @@ TEST_P(MeetingContract, AServerThatComesBackHasTheNamesAgain) {
   ASSERT_TRUE((*seeker)->find("n", kLong, kGoOn));
   for (int round = 0; round < 2; ++round) {
     running_->kill();
+    if (round == 1) running_->forget();
     running_->revive();
     const auto found = (*seeker)->find("n", kLong, kGoOn);
     ASSERT_TRUE(found) << found.error().text();
@@ -572,6 +575,59 @@ TEST_P(MeetingContract, AWaitingSearchFindsANameAfterARestartOfTheServer) {
   ASSERT_TRUE(entry) << entry.error().text();
   const auto found = waiting.get();
   ASSERT_TRUE(found) << found.error().text();
+}
+
+// Another program has the port of the server.
+TEST_P(MeetingContract, AServerThatLiesIsNotBelievedAndEndsCallsInTime) {
+  constexpr auto kEnoughToGiveUp = 5s;
+  const struct {
+    std::string answer;
+    bool closes;
+  } kLies[] = {{"", true},
+               {"", false},
+               {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false},
+               {std::string(4096, '\xa5'), true}};
+  for (const auto& lie : kLies) {
+    SCOPED_TRACE(std::to_string(lie.answer.size()) + (lie.closes ? " bytes, closed" : " bytes"));
+    const LyingServer liar(lie.answer, lie.closes);
+    const auto place = openMeetingPlace(running_->optionsAt(liar.address()));
+    ASSERT_TRUE(place);
+    const auto begun = Clock::now();
+    const auto found = (*place)->find("n", 1s, kGoOn);
+    const auto entry = (*place)->publish("n", "value", 1s);
+    EXPECT_LT(Clock::now() - begun, 2s + kEnoughToGiveUp);
+    ASSERT_FALSE(found || entry);
+    for (const Error& why : {found.error(), entry.error()})
+      EXPECT_TRUE(mentions(why, liar.address())) << why.text();
+  }
+}
+
+// Programs that can write to the meeting place, and that lack the agents' secret.
+TEST_P(MeetingContract, OnlyAnEntryMadeWithTheSecretIsBelieved) {
+  const auto open = [&](const std::string& name) {
+    Settings settings;
+    settings.name = name;
+    settings.secret = "secret";
+    settings.meet = options().where;
+    settings.detect = kDetect;
+    return Agent::open(settings);
+  };
+  auto seeker = open("seeker"), owner = open("owner");
+  ASSERT_TRUE(seeker && owner) << (seeker ? owner : seeker).error().text();
+  ASSERT_TRUE(seeker->find("owner", kLong));
+  const auto place = openMeetingPlace(options());
+  ASSERT_TRUE(place);
+  const auto copy = (*place)->find("owner", kLong, kGoOn);
+  ASSERT_TRUE(copy) << copy.error().text();
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"copied", *copy},
+                                    {"cut", copy->substr(0, copy->size() - 1)},
+                                    {"foreign", "x"}}) {
+    const auto entry = (*place)->publish(name, value, kLong);
+    ASSERT_TRUE(entry) << entry.error().text();
+    const auto found = seeker->find(name, kLong);
+    ASSERT_FALSE(found) << name << " was taken for " << found->name();
+    EXPECT_EQ(found.error().code, Code::kDenied) << found.error().text();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, MeetingContract, ::testing::ValuesIn(placeKinds()),

@@ -19,12 +19,16 @@ class RunningPlace {
   virtual ~RunningPlace() = default;
   // The options with which a member connects.
   virtual meet::PlaceOptions options() const = 0;
-  // Kills the server, and starts it again at the same address. A kind of server that keeps nothing
-  // comes back empty.
+  // Those of the same kind of place at another address, "127.0.0.1:port". Do not call options()
+  // afterwards.
+  virtual meet::PlaceOptions optionsAt(const std::string& address) = 0;
+  // Kills the server, and starts it again at the same address. After forget(), or if it keeps
+  // nothing, it comes back empty.
   virtual void kill() = 0;
+  virtual void forget() {}  // after kill()
   virtual void revive() = 0;
-  // The requests that clients have sent; 0: the server does not count them.
-  virtual std::uint64_t requests() { return 0; }
+  // The requests that clients have sent since the server was started last.
+  virtual std::uint64_t requests() = 0;
 };
 
 struct PlaceKind {
@@ -32,7 +36,11 @@ struct PlaceKind {
   // `detect`: the silence after which a member is dead. Null: such a place cannot run here.
   std::unique_ptr<RunningPlace> (*start)(const std::string& token,
                                          std::chrono::milliseconds detect);
-  std::size_t many_names;  // that one process publishes in a test
+  std::size_t most_value;      // bytes
+  std::chrono::seconds lease;  // without a sign of life, a name is free after this time
+  double longest_pause;        // of a client that cannot reach the server, in seconds
+  // A client may send so few requests that a test with many would take long.
+  bool slow = false;
   friend std::ostream& operator<<(std::ostream& out, const PlaceKind& kind) {
     return out << kind.name;
   }

@@ -128,6 +128,28 @@ TEST_P(EtcdLate, ANamePublishedAfterItsDeadlineIsFree) {
   EXPECT_TRUE(mine) << mine.error().text();
 }
 
+// Another name of the process keeps the lease alive, so the end of the lease cannot undo the
+// request.
+TEST_P(EtcdLate, ANamePublishedAfterItsDeadlineIsFreeThoughItsProcessHasAnother) {
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  const auto place = openMeetingPlace({.where = way.url()}),
+             other = openMeetingPlace({.where = etcd.url()});
+  ASSERT_TRUE(place && other);
+  const auto kept = (*place)->publish("kept", "card", kLong);
+  ASSERT_TRUE(kept) << kept.error().text();
+  way.keep(GetParam());
+  const auto entry = (*place)->publish("decode-0", "late", kToWhatIsKept);
+  ASSERT_FALSE(entry);
+  way.letGo();
+  const auto mine = (*other)->publish("decode-0", "mine", kLong);
+  ASSERT_TRUE(mine) << mine.error().text();
+  const auto found = (*other)->find("decode-0", kLong, kGoOn);
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(*found, "mine");
+  EXPECT_TRUE((*other)->find("kept", kLong, kGoOn)) << "the lease goes on";
+}
+
 // Nobody finds an entry after its end, so the end waits for etcd.
 TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   VIADUCT_NEEDS_ETCD();

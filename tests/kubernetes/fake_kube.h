@@ -32,8 +32,13 @@ class FakeKube {
 
   // Makes later places use this user and these parts of the cluster's entry, both in JSON.
   void configure(const std::string& user, const std::string& cluster = "") {
+    configureAt(url_, user, cluster);
+  }
+  // As above, for a server at another address.
+  void configureAt(const std::string& url, const std::string& user = "",
+                   const std::string& cluster = "") {
     std::ofstream(config()) << "current-context: c\nclusters:\n- name: k\n  cluster: {\"server\":\""
-                            << url_ << "\"" << cluster
+                            << url << "\"" << cluster
                             << "}\ncontexts:\n- name: c\n  context:\n    cluster: k\n    user: u\n"
                                "users:\n- name: u\n  user: {"
                             << user << "}\n";

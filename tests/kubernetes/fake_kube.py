@@ -6,7 +6,8 @@ usage: fake_kube.py [--tls CERTIFICATE KEY] [--token TOKEN] [--namespaces NAME,.
 The first line of its output is its port. It then obeys commands from its input, one a line, and answers each with one
 line:
 
-    count VERB            the number of requests of this verb (get, list, watch, create, update, delete) so far
+    count VERB            the number of requests of this verb (get, list, watch, create, update, delete) so far; "all"
+                          stands for all verbs
     complaints            what was wrong with the requests so far, or none
     token TEXT            the only valid token from now on
     rights VERB,...       the verbs that the token's user may use
@@ -329,7 +330,7 @@ class Server:
         return getattr(self, "do_" + word)(*rest)
 
     def do_count(self, verb):
-        return self.counts[verb]
+        return sum(self.counts.values()) if verb == "all" else self.counts[verb]
 
     def do_complaints(self):
         return "; ".join(self.complaints) or "none"

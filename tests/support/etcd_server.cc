@@ -94,6 +94,8 @@ std::string EtcdServer::log() const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+void EtcdServer::wipe() { std::filesystem::remove_all(folder_.path() + "/data"); }
+
 void EtcdServer::start() {
   launch();
   ready();

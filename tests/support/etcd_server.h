@@ -38,6 +38,7 @@ class EtcdServer {
 
   // Restarts after kill(), with the same data and ports. Returns when the server answers.
   void start();
+  void wipe();   // removes the data, after kill()
   void ready();  // returns when the server answers
   void stop();   // sends SIGSTOP
   void resume();

@@ -18,7 +18,6 @@ extern const char* const kFakeCuda;
 extern const char* const kCudaUnderTest;
 extern const char* const kFakeS3;
 extern const char* const kFakeKube;
-extern const char* const kKubeMember;
 extern const char* const kServersPython;
 extern const char* const kTorchStore;
 extern const char* const kLieCopies;

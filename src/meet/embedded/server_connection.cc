@@ -12,10 +12,9 @@ namespace {
 using namespace std::chrono_literals;
 
 // The limits of one try of each step. The next try starts afresh, perhaps with another address.
-constexpr auto kDialTime = 3s, kHelloTime = 5s;
+constexpr auto kDialTime = 3s, kHelloTime = 5s, kLongestHelloTime = 60s;
 // The limit for a server that may be replaced, because a frozen one must not delay a new election.
 constexpr auto kShortHelloTime = 2s;
-constexpr auto kFirstPause = 10ms, kLongestPause = 250ms;
 constexpr int kTicksPerDetect = 4;
 
 // The error for a server that sends no hello.
@@ -36,6 +35,7 @@ void ServerConnection::close() {
   dialer_.reset();
   socket_.reset();
   phase_ = Phase::kClosed;
+  site_->turns->end(std::exchange(turn_, 0));
 }
 
 void ServerConnection::setTimer(Clock::time_point when, void (ServerConnection::*then)()) {
@@ -51,7 +51,8 @@ void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds f
   began_ = Clock::now();
   until_ = until;
   tries_ = 0;
-  pause_ = kFirstPause;
+  pauses_.reset();
+  hello_time_ = once_ ? kShortHelloTime : kHelloTime;
   denied_ = false;
   if (first_after.count() == 0) {
     attempt();
@@ -63,6 +64,11 @@ void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds f
 }
 
 void ServerConnection::attempt() {
+  phase_ = Phase::kPausing;
+  turn_ = site_->turns->ask([this] { dial(); });
+}
+
+void ServerConnection::dial() {
   if (untried_.empty()) untried_ = site_->addresses;
   ++tries_;
   phase_ = Phase::kDialing;
@@ -74,6 +80,7 @@ void ServerConnection::attempt() {
         untried_.erase(untried_.begin(), answered + (answered == untried_.end() ? 0 : 1));
         socket ? connected(std::move(*socket)) : failed(std::move(socket).error());
       });
+  loop().wake();
 }
 
 void ServerConnection::connected(base::Fd socket) {
@@ -83,12 +90,14 @@ void ServerConnection::connected(base::Fd socket) {
   const Status watched = socket_->watch(loop().poller(), [this] { onReadable(); });
   if (!handshake || !watched) return failed(handshake ? watched.error() : handshake.error());
   handshake_ = std::move(*handshake);
-  const auto hello = once_ ? kShortHelloTime : kHelloTime;
-  setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
+  setTimer(std::min<Clock::time_point>(until_, Clock::now() + hello_time_),
+           &ServerConnection::helloTimedOut);
   write(makePacket(Type::kOpen, handshake_->open()));
 }
 
+// A crowded server gets more time at each try, because a new try would begin from the start.
 void ServerConnection::helloTimedOut() {
+  hello_time_ = std::min<Duration>(2 * hello_time_, kLongestHelloTime);
   untried_.clear();  // the server's other addresses would not answer either
   failed(silent());
 }
@@ -155,6 +164,7 @@ Status ServerConnection::welcome(ByteSpan payload) {
   detect_ = std::max(10ms, std::chrono::milliseconds(theirs.detect_ms));
   heard_ = ticked_ = Clock::now();
   phase_ = Phase::kReady;
+  site_->turns->end(std::exchange(turn_, 0));
   tick();
   user_.ready();
   return Ok{};
@@ -195,8 +205,7 @@ void ServerConnection::failed(Error why) {
   if (was_ready || final || now >= until_ || (once_ && all_tried))
     return user_.lost(unreachable(), !final);
   phase_ = Phase::kPausing;
-  setTimer(std::min(until_, now + pause_), &ServerConnection::attempt);
-  pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, kLongestPause);
+  setTimer(std::min<Clock::time_point>(until_, now + pauses_.next()), &ServerConnection::attempt);
 }
 
 Error ServerConnection::unreachable() const {

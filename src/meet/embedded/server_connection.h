@@ -51,6 +51,7 @@ class ServerConnection {
   enum class Phase : std::uint8_t { kClosed, kDialing, kPausing, kProving, kReady };
 
   void attempt();
+  void dial();
   void connected(base::Fd socket);
   void onReadable();
   Status take(const base::Frame& frame);
@@ -72,12 +73,14 @@ class ServerConnection {
   Phase phase_ = Phase::kClosed;
   Clock::time_point began_ = {}, until_ = {};
   unsigned tries_ = 0;
-  std::chrono::milliseconds pause_ = {};
+  BackOff pauses_{std::chrono::milliseconds(10), std::chrono::seconds(2)};  // between tries
   std::optional<Error> last_;
   std::vector<std::string> untried_;  // addresses that this attempt has still to try
   std::unique_ptr<base::Dialer> dialer_;
   std::unique_ptr<MessageSocket> socket_;
   base::Poller::Id timer_ = 0;
+  std::uint64_t turn_ = 0;    // while it is set up
+  Duration hello_time_ = {};  // the limit of the next hello
   bool denied_ = false;
   std::optional<base::Handshake> handshake_;  // until both ends have proved themselves
   std::chrono::milliseconds detect_ = {};

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,19 +25,35 @@ namespace viaduct::meet::embedded {
 
 using base::Loop;
 
-// All clients of one server share a Site, which does not change: the server's addresses, and the
-// thread of their connections.
+// The turns in which the connections of this process are set up. If thousands were set up at once,
+// each would be too slow for its server. Threads: with the loop's lock held.
+class Turns {
+ public:
+  // Calls `begin` when the turn comes, which may be now. Returns the number of the turn.
+  std::uint64_t ask(std::function<void()> begin);
+  void end(std::uint64_t turn);  // also before it has begun; 0: none
+
+ private:
+  static constexpr std::size_t kAtOnce = 64;
+  std::uint64_t last_ = 0;
+  std::size_t running_ = 0;
+  std::map<std::uint64_t, std::function<void()>> waiting_;
+};
+
+// All clients of one place share a Site, which does not change. All sites of this process share
+// the thread of their connections.
 struct Site {
   std::string where = {};  // for people
   std::string name_space = {};
   std::vector<std::string> addresses = {};  // the preferred one first
   base::Key token = {};
   base::SayWaiting waiting = {};
-  std::unique_ptr<Loop> loop = {};
+  std::shared_ptr<Loop> loop = {};
+  std::shared_ptr<Turns> turns = {};
 };
 using SitePtr = std::shared_ptr<const Site>;
 
-// Starts the thread of a site. Connects to no server yet.
+// Connects to no server yet.
 Result<SitePtr> openSite(Site site);
 // Opens the site that the options describe. Fails for an address that members cannot reach.
 Result<SitePtr> siteOf(const PlaceOptions& options);
@@ -50,7 +68,7 @@ enum class Wait : std::uint8_t { kDone, kTimeout, kStopped };
 template <class Done>
 Wait waitFor(std::condition_variable& changed, Loop::Held& held, Clock::time_point until,
              const StopFlag& stop, Done done) {
-  constexpr std::chrono::milliseconds kLook{20};
+  constexpr std::chrono::milliseconds kLook{50};
   while (!done()) {
     const auto now = Clock::now();
     if (stop.load(std::memory_order_relaxed)) return Wait::kStopped;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "base/printable.h"
@@ -14,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTry{50};
-constexpr milliseconds kFirstPause{20}, kLongestPause{500};
+constexpr milliseconds kFirstPause{20}, kLongestPause{1000};
 // A try that timed out sooner than this says nothing about the endpoint.
 constexpr milliseconds kTellingTry{1000};
 // A watch cannot tell a frozen endpoint from a key without changes. So the key is read again after
@@ -130,7 +129,6 @@ class Client::Call {
   std::optional<Result<std::string>> attempt(std::size_t at, std::size_t still_to_try);
   std::optional<Result<std::string>> refused(std::size_t at, const CurlAnswer& answer);
   void failed(std::size_t at, CurlFailure failure);
-  bool pause(Clock::time_point until) const;
   bool goesOn() const;
   Error failure() const;
 
@@ -147,7 +145,8 @@ class Client::Call {
 
 Result<std::string> Client::Call::run() {
   const std::size_t count = endpoints().size();
-  for (auto rest = kFirstPause;; rest = std::min(rest * 2, kLongestPause)) {
+  BackOff pauses(kFirstPause, kLongestPause);
+  for (;;) {
     const std::size_t first = client_.current();
     for_good_ = 0;
     for (std::size_t tried = 0; tried < count; ++tried) {
@@ -156,7 +155,9 @@ Result<std::string> Client::Call::run() {
     }
     const auto now = Clock::now();
     if (now >= wait_.until || for_good_ == count) return failure();
-    if (!pause(std::min(now + rest, wait_.until))) return wait_.cancelled();
+    if (!sleepUntil(std::min<Clock::time_point>(now + pauses.next(), wait_.until),
+                    [this] { return goesOn(); }))
+      return wait_.cancelled();
     if (Clock::now() >= wait_.until) return failure();
   }
 }
@@ -227,17 +228,6 @@ bool Client::Call::goesOn() const {
   if (wait_.stopped()) return false;
   if (wait_.aloud != nullptr && wait_.aloud->isDue()) wait_.aloud->tell(failure());
   return true;
-}
-
-// Returns false if the caller asked to stop.
-bool Client::Call::pause(Clock::time_point until) const {
-  constexpr milliseconds kLook{50};
-  while (goesOn()) {
-    const auto now = Clock::now();
-    if (now >= until) return true;
-    std::this_thread::sleep_for(std::min<Duration>(kLook, until - now));
-  }
-  return false;
 }
 
 // The error lists all failed endpoints, and advises about the last one in the list.
@@ -319,31 +309,6 @@ void Client::fails(std::size_t endpoint) {
   if (endpoint == current_) current_ = (current_ + 1) % config_.endpoints.size();
 }
 
-void Client::closeIdle() {
-  const std::lock_guard lock(mutex_);
-  idle_.clear();
-}
-
-CurlAnswer Client::exchange(const CurlRequest& request) {
-  std::unique_ptr<Channel> channel;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      channel = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!channel) {
-    auto opened = Channel::open();
-    if (!opened) return {.failure = CurlFailure{.text = opened.error().detail, .for_good = true}};
-    channel = *std::move(opened);
-  }
-  CurlAnswer answer = channel->run(request, config_.tls);
-  const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(channel));
-  return answer;
-}
-
 // One watch of a key, until `enough` accepts the value or the key has to be read again.
 class Client::Following {
  public:
@@ -363,7 +328,7 @@ class Client::Following {
   std::optional<Result<Held>> result_;
   bool heard_ = false;
   int denied_ = 0;  // denials in a row
-  milliseconds pause_ = kFirstPause;
+  BackOff pauses_{kFirstPause, kLongestPause};
 };
 
 std::optional<Result<Client::Held>> Client::Following::run(const std::string& key, Revision from) {
@@ -384,8 +349,7 @@ std::optional<Result<Client::Held>> Client::Following::run(const std::string& ke
                             }});
   if (result_ || heard_ || wait_.stopped() || Clock::now() >= end) return result_;
   if (answer.failure) client_.fails(at);
-  std::this_thread::sleep_for(pause_);
-  pause_ = std::min(pause_ * 2, kLongestPause);
+  sleepUntil(Clock::now() + pauses_.next(), [&] { return !wait_.stopped() && Clock::now() < end; });
   return std::nullopt;
 }
 
@@ -397,13 +361,13 @@ bool Client::Following::line(std::string_view text) {
     return false;
   }
   if (!message) {
-    result_ = std::move(message).error();
+    result_ = answerOf(client_.text(), wait_, std::move(message)).error();
     return false;
   }
   if (message->cancelled) return cancelled(*message);
   heard_ = true;
   denied_ = 0;
-  pause_ = kFirstPause;
+  pauses_.reset();
   for (WatchEvent& event : message->events) {
     Held held;
     if (!event.deleted) held = std::move(event.kv);
@@ -432,7 +396,7 @@ Result<Client::Held> Client::await(const std::string& key, const Wait& wait, con
   Following following(*this, wait, enough);
   for (;;) {
     VIADUCT_TRY(const std::string body, call(kRangePath, rangeJson(key), wait));
-    VIADUCT_TRY(KeyReply reply, parseRange(body));
+    VIADUCT_TRY(KeyReply reply, answerOf(text_, wait, parseRange(body)));
     if (enough(reply.found)) return std::move(reply.found);
     if (auto result = following.run(key, reply.revision + 1)) return *std::move(result);
     if (wait.stopped()) return wait.cancelled();

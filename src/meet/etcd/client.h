@@ -46,7 +46,9 @@ class Client {
   Result<Held> await(const std::string& key, const Wait& wait, const Enough& enough);
 
   const std::string& text() const { return text_; }  // "etcd http://a:2379,http://b:2379"
-  void closeIdle();  // closes idle connections, as no call is expected soon
+  void closeIdle() {
+    channels_.closeIdle();
+  }  // closes idle connections, as no call is expected soon
 
  private:
   class Call;
@@ -60,7 +62,7 @@ class Client {
   std::size_t current() const;
   void answers(std::size_t endpoint);
   void fails(std::size_t endpoint);
-  CurlAnswer exchange(const CurlRequest& request);
+  CurlAnswer exchange(const CurlRequest& request) { return channels_.run(request, config_.tls); }
 
   const Config config_;
   std::string text_;
@@ -68,7 +70,7 @@ class Client {
   std::size_t current_ = 0;  // the endpoint that the next call tries first
   std::string token_;
   bool login_off_ = false;  // the cluster has authentication switched off
-  std::vector<std::unique_ptr<Channel>> idle_;
+  Channels channels_;
 };
 
 }  // namespace viaduct::meet::etcd

@@ -9,8 +9,10 @@
 #include "base/fd.h"
 #include "base/file_error.h"
 #include "meet/etcd/client.h"
-#include "meet/etcd/held_key.h"
+#include "meet/etcd/keeper.h"
+#include "meet/identity.h"
 #include "meet/place_options.h"
+#include "meet/shared.h"
 #include "meet/stored_place.h"
 
 namespace viaduct::meet::etcd {
@@ -46,15 +48,55 @@ Status check(const PlaceOptions& options, const std::vector<EtcdEndpoint>& endpo
   return Ok{};
 }
 
+std::chrono::seconds leaseTime(std::chrono::milliseconds detect) {
+  // The minimum that etcd enforces with its default election timeout.
+  constexpr std::chrono::seconds kLeast{2};
+  return std::max(kLeast, std::chrono::ceil<std::chrono::seconds>(detect));
+}
+
+// An entry of this place, which removes it.
+class EtcdName final : public PublishedName {
+ public:
+  EtcdName(std::shared_ptr<Keeper> keeper, Keeper::KeyPtr key)
+      : keeper_(std::move(keeper)), key_(std::move(key)) {}
+  ~EtcdName() override { keeper_->remove(key_); }
+  EtcdName(const EtcdName&) = delete;
+  EtcdName& operator=(const EtcdName&) = delete;
+  void withdrawSoon() override { keeper_->removeSoon(key_); }
+
+ private:
+  const std::shared_ptr<Keeper> keeper_;
+  const Keeper::KeyPtr key_;
+};
+
+// Removes keys of dead processes.
+class OthersKeys {
+ public:
+  // Whether the process that created the key is provably dead, and takeAway() has not been tried.
+  bool mayTakeAway(const KeyValue& kv) const {
+    if (kv.created == tried_ || kv.lease == 0) return false;
+    const auto entry = decodeRecord<Entry>(kv.value);
+    return entry && isProvablyDead(entry->identity);
+  }
+  // Revokes the lease of a dead process, once for each creation of the key. The key may still exist
+  // afterwards.
+  void takeAway(Client& client, const KeyValue& kv, const Wait& wait) {
+    tried_ = kv.created;
+    static_cast<void>(client.call(kRevokePath, leaseJson(kv.lease), wait));
+  }
+
+ private:
+  Revision tried_ = 0;
+};
+
 class EtcdPlace final : public StoredPlace {
  public:
-  EtcdPlace(std::shared_ptr<Client> client, std::string root, std::chrono::milliseconds detect,
-            base::SayWaiting say)
-      : StoredPlace(client->text(), Taken::kMayBeDead, Lease::timeOf(detect) + kExpiry,
-                    std::move(say)),
+  EtcdPlace(std::shared_ptr<Client> client, std::shared_ptr<Keeper> keeper, std::string root,
+            std::chrono::seconds lease_time, base::SayWaiting say)
+      : StoredPlace(client->text(), Taken::kMayBeDead, lease_time + kExpiry, std::move(say)),
         client_(std::move(client)),
-        root_(std::move(root)),
-        detect_(detect) {}
+        keeper_(std::move(keeper)),
+        root_(std::move(root)) {}
   Result<std::unique_ptr<PublishedName>> claim(const Claim& claim, const Wait& wait) override;
   void closeIdle() override { client_->closeIdle(); }
 
@@ -64,18 +106,18 @@ class EtcdPlace final : public StoredPlace {
 
  private:
   const std::shared_ptr<Client> client_;
+  const std::shared_ptr<Keeper> keeper_;
   const std::string root_;  // prefix of all keys
-  const std::chrono::milliseconds detect_;
 };
 
 Result<std::unique_ptr<PublishedName>> EtcdPlace::claim(const Claim& claim, const Wait& wait) {
-  VIADUCT_TRY(auto key, HeldKey::make(client_,
-                                      {.key = fmt::format("{}/{}", root_, claim.key),
-                                       .value = claim.value,
-                                       .detect = detect_,
-                                       .lost = claim.lost},
-                                      wait));
-  return std::unique_ptr<PublishedName>(std::move(key));
+  auto key = std::make_shared<const KeptKey>(
+      KeptKey{.key = fmt::format("{}/{}", root_, claim.key),
+              .record = encodeRecord(Entry{ownIdentity(), claim.value}),
+              .lost = claim.lost});
+  VIADUCT_TRY(const bool ours, keeper_->create(key, wait));
+  if (!ours) return std::unique_ptr<PublishedName>();
+  return std::unique_ptr<PublishedName>(std::make_unique<EtcdName>(keeper_, std::move(key)));
 }
 
 Result<std::optional<Entry>> EtcdPlace::awaitEntry(const std::string& key,
@@ -102,14 +144,26 @@ Result<std::optional<Entry>> EtcdPlace::awaitEntry(const std::string& key,
 Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
   VIADUCT_TRY(auto endpoints, parseEndpoints(options.where));
   VIADUCT_CHECK(check(options, endpoints));
-  VIADUCT_TRY(auto client, Client::open({.endpoints = std::move(endpoints),
-                                         .user = options.user,
-                                         .password = options.password,
-                                         .tls = {.ca_file = options.ca_file,
-                                                 .certificate_file = options.certificate_file,
-                                                 .key_file = options.key_file}}));
+  static Shared<Client> clients;
+  static Shared<Keeper> keepers;
+  const std::string access =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}", options.where, options.user, options.password,
+                  options.ca_file, options.certificate_file, options.key_file);
+  VIADUCT_TRY(auto client, clients.get(access, [&] {
+    return Client::open({.endpoints = std::move(endpoints),
+                         .user = options.user,
+                         .password = options.password,
+                         .tls = {.ca_file = options.ca_file,
+                                 .certificate_file = options.certificate_file,
+                                 .key_file = options.key_file}});
+  }));
+  const std::string root = rootOf(options);
+  const auto time = leaseTime(options.detect);
+  VIADUCT_TRY(auto keeper, keepers.get(fmt::format("{}\n{}\n{}", access, root, time.count()), [&] {
+    return Result<std::shared_ptr<Keeper>>(std::make_shared<Keeper>(client, root, time));
+  }));
   return std::unique_ptr<MeetingPlace>(std::make_unique<EtcdPlace>(
-      std::move(client), rootOf(options), options.detect, options.waiting));
+      std::move(client), std::move(keeper), root, time, options.waiting));
 }
 
 }  // namespace viaduct::meet::etcd

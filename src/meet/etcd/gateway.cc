@@ -31,6 +31,19 @@ Error nonsense(std::string_view what, std::string_view body) {
           .remedy = "check it with curl -L URL/version"};
 }
 
+json absent(std::string_view key) {
+  return json::object({{"key", base::toBase64(key)},
+                       {"result", "EQUAL"},
+                       {"target", "CREATE"},
+                       {"create_revision", "0"}});
+}
+
+json put(std::string_view key, std::string_view value, LeaseId lease) {
+  const auto fields = json::object(
+      {{"key", base::toBase64(key)}, {"value", base::toBase64(value)}, {"lease", number(lease)}});
+  return json::object({{"request_put", fields}});
+}
+
 // Returns the named member of an object. Returns null if it lacks it, or `value` is no object.
 const json& at(const json& value, const char* name) {
   static const json null;
@@ -136,14 +149,23 @@ Result<KeyReply> parseRange(std::string_view body) {
   });
 }
 
-std::string createJson(std::string_view key, std::string_view value, LeaseId lease) {
-  const std::string name = base::toBase64(key);
-  const json absent{
-      {"key", name}, {"result", "EQUAL"}, {"target", "CREATE"}, {"create_revision", "0"}};
-  const json put{{"key", name}, {"value", base::toBase64(value)}, {"lease", number(lease)}};
-  return dump({{"compare", json::array({absent})},
-               {"success", json::array({{{"request_put", put}}})},
-               {"failure", json::array({{{"request_range", {{"key", name}}}}})}});
+std::string createJson(std::string_view key, std::string_view value, LeaseId lease,
+                       std::string_view tombstone) {
+  const auto name = json::object({{"key", base::toBase64(key)}});
+  return dump({{"compare", json::array({absent(key), absent(tombstone)})},
+               {"success", json::array({put(key, value, lease)})},
+               {"failure", json::array({json::object({{"request_range", name}})})}});
+}
+
+std::string undoJson(std::string_view key, LeaseId lease, std::string_view tombstone) {
+  const auto name = json::object({{"key", base::toBase64(key)}});
+  json ours{{"result", "EQUAL"}, {"target", "LEASE"}, {"lease", number(lease)}};
+  ours.update(name);
+  json always = json::array();
+  if (!tombstone.empty()) always.push_back(put(tombstone, "", lease));
+  json removal = always;
+  removal.push_back(json::object({{"request_delete_range", name}}));
+  return dump({{"compare", json::array({ours})}, {"success", removal}, {"failure", always}});
 }
 
 Result<CreateReply> parseCreate(std::string_view body) {

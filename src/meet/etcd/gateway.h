@@ -37,8 +37,11 @@ struct KeyReply {
 };
 Result<KeyReply> parseRange(std::string_view body);
 
-// Creates a key. If it exists, the reply has its value.
-std::string createJson(std::string_view key, std::string_view value, LeaseId lease);
+// Creates a key, unless `tombstone` exists. If the key exists, the reply has its value.
+std::string createJson(std::string_view key, std::string_view value, LeaseId lease,
+                       std::string_view tombstone);
+// Removes a key if it has this lease. Creates `tombstone`, unless it is empty.
+std::string undoJson(std::string_view key, LeaseId lease, std::string_view tombstone);
 struct CreateReply {
   bool created = false;
   std::optional<KeyValue> found = {};

@@ -7,10 +7,20 @@ namespace {
 
 TEST(EtcdGateway, ATransactionAsJson) {
   EXPECT_EQ(
-      createJson("k", "v", 5),
-      R"({"compare":[{"create_revision":"0","key":"aw==","result":"EQUAL","target":"CREATE"}],)"
+      createJson("k", "v", 5, "t"),
+      R"({"compare":[{"create_revision":"0","key":"aw==","result":"EQUAL","target":"CREATE"},)"
+      R"({"create_revision":"0","key":"dA==","result":"EQUAL","target":"CREATE"}],)"
       R"("failure":[{"request_range":{"key":"aw=="}}],)"
       R"("success":[{"request_put":{"key":"aw==","lease":"5","value":"dg=="}}]})");
+}
+
+TEST(EtcdGateway, ARemovalAsJson) {
+  EXPECT_EQ(undoJson("k", 5, ""),
+            R"({"compare":[{"key":"aw==","lease":"5","result":"EQUAL","target":"LEASE"}],)"
+            R"("failure":[],"success":[{"request_delete_range":{"key":"aw=="}}]})");
+  EXPECT_NE(undoJson("k", 5, "t")
+                .find(R"("failure":[{"request_put":{"key":"dA==","lease":"5","value":""}}])"),
+            std::string::npos);
 }
 
 TEST(EtcdGateway, DefaultsAreLeftOutOfAnswers) {

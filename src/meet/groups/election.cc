@@ -101,7 +101,8 @@ meet::Wait Joining::waiting(Clock::time_point until) {
 }
 
 Result<std::unique_ptr<Group>> Joining::run() {
-  for (auto pause = kFirstRetry;; pause = std::min(pause * 2, kLongestRetry)) {
+  BackOff pauses(kFirstRetry, kLongestRetry);
+  for (;;) {
     VIADUCT_CHECK(elect());
     VIADUCT_TRY(auto group, dial());
     const Status joined = group->join(request_, Deadline(until_), stop_);
@@ -114,7 +115,7 @@ Result<std::unique_ptr<Group>> Joining::run() {
     group.reset();
     server_ = {};
     // The server is gone or out of reach. The key shows when another server is elected.
-    meet::Wait wait = waiting(std::min(until_, Clock::now() + pause));
+    meet::Wait wait = waiting(std::min<Clock::time_point>(until_, Clock::now() + pauses.next()));
     wait.missing = joined.error().detail;
     const auto changed = place_.await(
         key_, [this](const MeetingPlace::Held& held) { return held != elected_; }, wait);

@@ -328,4 +328,31 @@ CurlAnswer Channel::run(const CurlRequest& request, const Tls& tls) {
   }
 }
 
+CurlAnswer Channels::run(const CurlRequest& request, const Tls& tls) {
+  constexpr std::size_t kMostIdle = 64;
+  std::unique_ptr<Channel> channel;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      channel = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (!channel) {
+    auto opened = Channel::open();
+    if (!opened) return {.failure = CurlFailure{.text = opened.error().detail, .for_good = true}};
+    channel = *std::move(opened);
+  }
+  CurlAnswer answer = channel->run(request, tls);
+  const std::lock_guard lock(mutex_);
+  if (!answer.failure && !answer.left && idle_.size() < kMostIdle)
+    idle_.push_back(std::move(channel));
+  return answer;
+}
+
+void Channels::closeIdle() {
+  const std::lock_guard lock(mutex_);
+  idle_.clear();
+}
+
 }  // namespace viaduct::meet

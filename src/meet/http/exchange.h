@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,6 +77,17 @@ class Channel {
 
   const base::CurlLibrary& curl_;
   std::unique_ptr<CURLM, decltype(base::CurlLibrary::curl_multi_cleanup)> multi_;
+};
+
+// The idle channels to a server, for the next request. Threads: any, several at once.
+class Channels {
+ public:
+  CurlAnswer run(const CurlRequest& request, const Tls& tls);
+  void closeIdle();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Channel>> idle_;
 };
 
 }  // namespace viaduct::meet

@@ -165,7 +165,7 @@ Result<std::string> Changes::list(const std::string& selector) {
       if (!next.empty()) query += "&continue=" + escaped(next);
       VIADUCT_TRY(answer, client_->call({.verb = "list", .query = query}, wait, pace_));
       if (answer.status != 200) break;
-      VIADUCT_TRY(page, parsePage(answer.body));
+      VIADUCT_TRY(page, answerOf(client_->text(), wait, parsePage(answer.body)));
       leases.insert(leases.end(), std::make_move_iterator(page.leases.begin()),
                     std::make_move_iterator(page.leases.end()));
       next = page.next;

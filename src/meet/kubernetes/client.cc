@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 #include <utility>
 
 #include "base/printable.h"
-#include "base/random.h"
 
 namespace viaduct::meet::kubernetes {
 namespace {
@@ -22,7 +20,6 @@ constexpr milliseconds kLongestTry{5000};
 // A try that timed out sooner than this says nothing about the server.
 constexpr milliseconds kTellingTry{1000};
 constexpr seconds kLongestRetryAfter{60};
-constexpr std::size_t kMostIdle = 64;
 // A page of 500 Leases with values at their limit.
 constexpr std::size_t kMostAnswer = std::size_t{192} << 20U;
 
@@ -100,13 +97,6 @@ void explainForbidden(const LeaseRequest& request, const std::string& kube_names
 
 }  // namespace
 
-Duration jittered(Duration around) {
-  constexpr Duration::rep kSteps = 1024;
-  const auto random = base::secretNumber();
-  const auto step = static_cast<Duration::rep>((random ? *random : 0) % kSteps);
-  return around / 2 + around * step / kSteps;
-}
-
 // The meaning of one answer.
 struct Client::Verdict {
   enum class Kind { kAnswered, kUnauthorized, kAgain, kRefused };
@@ -129,7 +119,7 @@ class Client::Call {
   // Nothing: another try may succeed.
   std::optional<Result<Answer>> attempt();
   bool goesOn() const;
-  bool sleepUntil(Clock::time_point until) const;  // false: asked to stop
+  bool sleeps(Clock::time_point until) const;  // false: asked to stop
   Error failure() const;
 
   Client& client_;
@@ -143,9 +133,10 @@ class Client::Call {
 };
 
 Result<Answer> Client::Call::run() {
-  for (Duration rest = kFirstPause;; rest = std::min<Duration>(rest * 2, kLongestPause)) {
+  BackOff pauses(kFirstPause, kLongestPause);
+  for (;;) {
     const auto allowed = pace_.next(Clock::now());
-    if (!sleepUntil(std::min(allowed, wait_.until))) return wait_.cancelled();
+    if (!sleeps(std::min(allowed, wait_.until))) return wait_.cancelled();
     if (allowed > wait_.until) {
       if (!told_) last_.cause = "this client sends at most 5 requests a second";
       return failure();
@@ -154,11 +145,10 @@ Result<Answer> Client::Call::run() {
     if (auto result = attempt()) return *std::move(result);
     const Duration asked = retry_after_ ? Duration(*retry_after_) : Duration::zero();
     // Clients that were told the same time come back over a quarter of it more.
-    const Duration pause = retry_after_ ? asked + jittered(asked / 4) : jittered(rest);
+    const Duration pause = retry_after_ ? asked + jittered(asked / 4) : pauses.next();
     const auto now = Clock::now();
     if (now >= wait_.until) return failure();
-    if (!sleepUntil(pause < wait_.until - now ? now + pause : wait_.until))
-      return wait_.cancelled();
+    if (!sleeps(pause < wait_.until - now ? now + pause : wait_.until)) return wait_.cancelled();
     if (Clock::now() >= wait_.until) return failure();
   }
 }
@@ -168,7 +158,7 @@ std::optional<Result<Answer>> Client::Call::attempt() {
   const auto begun = Clock::now();
   curl.until = std::max(begun, std::min<Clock::time_point>(begun + kLongestTry, wait_.until));
   curl.goes_on = [this] { return goesOn(); };
-  CurlAnswer answer = client_.exchange(curl);
+  CurlAnswer answer = client_.channels_.run(curl, client_.access_.tls);
   if (answer.left) return wait_.cancelled();
   const bool cut_short =
       answer.failure && answer.failure->timed_out && Clock::now() - begun < kTellingTry;
@@ -197,14 +187,8 @@ bool Client::Call::goesOn() const {
   return true;
 }
 
-bool Client::Call::sleepUntil(Clock::time_point until) const {
-  constexpr milliseconds kLook{50};
-  while (goesOn()) {
-    const auto now = Clock::now();
-    if (now >= until) return true;
-    std::this_thread::sleep_for(std::min<Duration>(kLook, until - now));
-  }
-  return false;
+bool Client::Call::sleeps(Clock::time_point until) const {
+  return sleepUntil(until, [this] { return goesOn(); });
 }
 
 Error Client::Call::failure() const {
@@ -237,27 +221,6 @@ Result<CurlRequest> Client::curlRequest(const LeaseRequest& request) const {
   if (!request.query.empty()) out.url += "?" + request.query;
   VIADUCT_TRY(out.token, authorizationOf(access_));
   return out;
-}
-
-CurlAnswer Client::exchange(const CurlRequest& request) {
-  std::unique_ptr<Channel> channel;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      channel = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!channel) {
-    auto opened = Channel::open();
-    if (!opened) return {.failure = CurlFailure{.text = opened.error().detail, .for_good = true}};
-    channel = *std::move(opened);
-  }
-  CurlAnswer answer = channel->run(request, access_.tls);
-  const std::lock_guard lock(mutex_);
-  if (!answer.failure && !answer.left && idle_.size() < kMostIdle)
-    idle_.push_back(std::move(channel));
-  return answer;
 }
 
 Client::Verdict Client::judge(const LeaseRequest& request, CurlAnswer& answer) {

@@ -9,11 +9,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "meet/http/exchange.h"
 #include "meet/kubernetes/access.h"
@@ -73,7 +71,6 @@ class Client {
 
   explicit Client(Access access);
   Result<CurlRequest> curlRequest(const LeaseRequest& request) const;
-  CurlAnswer exchange(const CurlRequest& request);
   Verdict judge(const LeaseRequest& request, CurlAnswer& answer);
   Verdict judge(const LeaseRequest& request, const Refusal& refusal) const;
   void compareClocks(WallTime server);
@@ -81,11 +78,7 @@ class Client {
   const Access access_;
   const std::string text_, path_;
   std::atomic<std::int64_t> clock_offset_us_ = 0;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Channel>> idle_;
+  Channels channels_;
 };
-
-// A time between 1/2 and 3/2 of this one, so that clients do not act together.
-Duration jittered(Duration around);
 
 }  // namespace viaduct::meet::kubernetes

@@ -25,40 +25,25 @@ std::string newHolder() {
 
 }  // namespace
 
-// A rival is dead if it has not renewed its Lease for the Lease's time by our own clock.
-Result<bool> HeldLease::isDead(const Lease& there, const Wait& wait) {
-  const bool own = there.holder.starts_with(ownProcess());
-  const Error busy{.code = Code::kBusy,
-                   .operation = wait.operation,
-                   .detail = fmt::format("the name belongs to {}",
-                                         own ? "this process" : "another process, " + there.holder),
-                   .remedy = "use another name, or another group"};
-  if (own) return busy;
-  if (!rival_) rival_.emplace(site_->changes(), lease_.name_label, there.renewed);
-  if (rival_->renewed != there.renewed) {
-    rival_.reset();
-    return busy;
-  }
-  const auto dead_at = rival_->since + timeOf(there);
-  if (Clock::now() >= dead_at) return true;
-  Wait until_dead = wait;
-  until_dead.until = std::min<Clock::time_point>(dead_at, wait.until);
-  until_dead.missing = fmt::format("{} has the name, and may be dead", there.holder);
-  const Status changed = rival_->waiter.wait(there.version, true, until_dead);
-  if (!changed && changed.error().code != Code::kTimeout) return changed.error();
-  if (!changed && Clock::now() >= wait.until) return busy;
-  return false;
+HeldLease::HeldLease(std::shared_ptr<Site> site, std::shared_ptr<Pace> pace,
+                     const LeaseTitle& title, const Claim& claim)
+    : site_(std::move(site)),
+      pace_(std::move(pace)),
+      title_(title),
+      lost_(claim.lost),
+      lease_(site_->leaseOf(title)) {
+  lease_.value = claim.value;
+  lease_.holder = newHolder();
 }
 
 Result<std::unique_ptr<PublishedName>> HeldLease::make(std::shared_ptr<Site> site,
                                                        std::shared_ptr<Pace> pace,
-                                                       const std::string& name,
-                                                       const std::string& value, const Wait& wait) {
-  Lease lease = site->leaseOf(name);
-  lease.value = value;
-  lease.holder = newHolder();
-  std::unique_ptr<HeldLease> out(new HeldLease(std::move(site), std::move(pace), std::move(lease)));
-  VIADUCT_CHECK(out->acquire(wait));
+                                                       const LeaseTitle& title, const Claim& claim,
+                                                       const Wait& wait) {
+  std::unique_ptr<HeldLease> out(new HeldLease(std::move(site), std::move(pace), title, claim));
+  VIADUCT_TRY(const bool ours, out->acquire(wait));
+  if (!ours) return std::unique_ptr<PublishedName>();
+  out->renewed_at_ = Clock::now();
   const bool clocks_apart =
       std::chrono::abs(out->site_->client().serverTime() - *out->lease_.renewed) > kClocksApart;
   const Status kept = out->site_->renewals().add(
@@ -71,30 +56,21 @@ Result<std::unique_ptr<PublishedName>> HeldLease::make(std::shared_ptr<Site> sit
   return std::unique_ptr<PublishedName>(std::move(out));
 }
 
-Status HeldLease::acquire(const Wait& wait) {
+// Each write names the version that was read, so of two processes one succeeds.
+Result<bool> HeldLease::acquire(const Wait& wait) {
   for (;;) {
     VIADUCT_TRY(const bool created, create(wait));
-    if (created) break;
-    for (;;) {
-      VIADUCT_TRY(const Site::Reading there, site_->read(lease_.agent, wait, *pace_));
-      if (!there.lease) break;
-      // An answer was lost, or somebody has edited the object.
-      bool ours = there.lease->holder == lease_.holder;
-      if (!ours) {
-        VIADUCT_TRY(ours, isDead(*there.lease, wait));
-      }
-      if (!ours) continue;
-      adopt(*there.lease);
-      VIADUCT_TRY(const bool updated, update(wait));
-      if (updated) {
-        rival_.reset();
-        return Ok{};
-      }
-      if (wait.stopped()) return wait.cancelled();
-    }
+    if (created) return true;
+    VIADUCT_TRY(const Site::Reading there, site_->read(title_, wait, *pace_));
+    if (!there.lease) continue;
+    // An answer was lost, or somebody has edited the object.
+    const bool ours = there.lease->holder == lease_.holder;
+    if (!ours && there.life != Site::Life::kDead) return false;
+    adopt(*there.lease);
+    VIADUCT_TRY(const bool updated, update(wait));
+    if (updated) return true;
+    if (wait.stopped()) return wait.cancelled();
   }
-  rival_.reset();
-  return Ok{};
 }
 
 void HeldLease::adopt(const Lease& there) {
@@ -125,7 +101,7 @@ Result<bool> HeldLease::write(const char* verb, const Wait& wait) {
       .verb = verb, .name = creates ? "" : lease_.name, .body = *std::move(body)};
   VIADUCT_TRY(const Answer answer, site_->client().call(request, wait, *pace_));
   if (answer.status < 200 || answer.status > 299) return false;
-  VIADUCT_TRY(const Lease made, parseLease(answer.body));
+  VIADUCT_TRY(const Lease made, answerOf(site_->client().text(), wait, parseLease(answer.body)));
   lease_.uid = made.uid;
   lease_.version = made.version;
   return true;
@@ -139,35 +115,68 @@ Clock::time_point HeldLease::nextRenewal(Clock::time_point last) const {
 // Readers judge the age of the Lease, so it is renewed each third of its time. A failure is logged
 // once, and the next try may succeed: the server keeps the Lease, and readers forget it meanwhile.
 Clock::time_point HeldLease::renew() {
+  constexpr auto kNever = Clock::time_point::max();
+  if (leaving_) withdraw();
+  if (leaving_ || given_up_) return kNever;
   const auto begun = Clock::now();
   // The other Leases of this process wait for this call.
   const Duration time = site_->leaseTime();
   const Status renewed = renew({.until = begun + time / 3, .stop = &stop_});
-  if (!stop_ && !renewed && !failing_)
-    base::log(base::LogLevel::kWarning, "the name \"{}\" is not renewed: {}", lease_.agent,
-              renewed.error().text());
-  if (renewed && failing_)
+  if (stop_) return kNever;
+  if (!renewed) {
+    failed(renewed.error());
+    return nextRenewal(begun);
+  }
+  if (failing_)
     base::log(base::LogLevel::kWarning, "the name \"{}\" is renewed again", lease_.agent);
-  failing_ = !renewed;
+  failing_ = false;
+  renewed_at_ = begun;
   return nextRenewal(begun);
+}
+
+void HeldLease::failed(const Error& why) {
+  const bool free_for_others = Clock::now() - renewed_at_ >= Duration(site_->leaseTime());
+  if (lost_ && (why.code == Code::kPeerLost || free_for_others)) {
+    given_up_ = true;
+    Error lost = why;
+    lost.code = Code::kPeerLost;
+    return lost_(lost);
+  }
+  if (!std::exchange(failing_, true))
+    base::log(base::LogLevel::kWarning, "the name \"{}\" is not renewed: {}", lease_.agent,
+              why.text());
 }
 
 // The Lease may be gone after an outage, or changed by an operator.
 Status HeldLease::renew(const Wait& wait) {
   VIADUCT_TRY(const bool updated, update(wait));
   if (updated) return Ok{};
-  return acquire(wait);
+  VIADUCT_TRY(const bool ours, acquire(wait));
+  if (ours) return Ok{};
+  return Error{.code = Code::kPeerLost,
+               .operation = "kubernetes",
+               .detail = fmt::format("another process has taken over {}", lease_.name),
+               .cause =
+                   "this process was stopped, or could not reach the API server, for longer "
+                   "than the Lease",
+               .remedy = "start it again, or give it another name"};
+}
+
+void HeldLease::withdrawSoon() {
+  leaving_ = true;
+  site_->renewals().hurry(*this);
 }
 
 // Deletes the Lease, unless another process has it.
 void HeldLease::withdraw() {
+  if (std::exchange(withdrawn_, true)) return;
   const Wait wait{.until = Clock::now() + kGoodbye};
   for (int tries = 0; tries < 2; ++tries) {
     const LeaseRequest request{.verb = "delete", .name = lease_.name, .body = deleteJson(lease_)};
     const auto answer = site_->client().call(request, wait, *pace_);
     // Another state than ours may come from a renewal whose answer we did not await.
     if (!answer || answer->status != 409) return;
-    const auto there = site_->read(lease_.agent, wait, *pace_);
+    const auto there = site_->read(title_, wait, *pace_);
     if (!there || !there->lease || there->lease->holder != lease_.holder) return;
     adopt(*there->lease);
   }

@@ -6,76 +6,70 @@
 #include <optional>
 #include <utility>
 
+#include "meet/identity.h"
 #include "meet/kubernetes/held_lease.h"
 #include "meet/kubernetes/names.h"
 #include "meet/kubernetes/site.h"
+#include "meet/stored_place.h"
 
 namespace viaduct::meet::kubernetes {
 namespace {
 
-// Deadline::never() becomes a year, so that later additions do not overflow.
-Clock::time_point endOf(Deadline until) {
-  return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
-}
+// A dead holder's name looks taken for the time of its Lease, see timeOf().
+constexpr std::chrono::seconds kLongestLease{60};
 
-class KubernetesPlace final : public MeetingPlace {
+class KubernetesPlace final : public StoredPlace {
  public:
   KubernetesPlace(std::shared_ptr<Site> site, base::SayWaiting waiting)
-      : site_(std::move(site)), say_waiting_(std::move(waiting)) {}
-  Result<std::unique_ptr<PublishedName>> publish(const std::string& name, const std::string& value,
-                                                 Deadline until) override;
-  Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop) override;
+      : StoredPlace(site->text(), Taken::kLives, kLongestLease, std::move(waiting)),
+        site_(std::move(site)) {}
+  Result<std::unique_ptr<PublishedName>> claim(const Claim& claim, const Wait& wait) override {
+    return HeldLease::make(site_, pace_, titleOf(kNames, claim.key), claim, wait);
+  }
+
+ protected:
+  Result<std::optional<Entry>> awaitEntry(const std::string& key, const EnoughEntry& enough,
+                                          const Wait& wait) override;
 
  private:
-  Result<std::string> find(const std::string& name, Wait& wait);
-
   const std::shared_ptr<Site> site_;
-  const base::SayWaiting say_waiting_;
   const std::shared_ptr<Pace> pace_ = std::make_shared<Pace>();
 };
 
-Result<std::unique_ptr<PublishedName>> KubernetesPlace::publish(const std::string& name,
-                                                                const std::string& value,
-                                                                Deadline until) {
-  const std::string operation = fmt::format("publish \"{}\"", name);
-  VIADUCT_CHECK(checkEntry(operation, name, value));
-  const auto end = endOf(until);
-  base::Waiting aloud(say_waiting_, end);
-  const Wait wait{.until = end,
-                  .operation = operation,
-                  .missing = site_->text() + " has not said that the name is free",
-                  .aloud = &aloud};
-  return HeldLease::make(site_, pace_, name, value, wait);
-}
-
-Result<std::string> KubernetesPlace::find(const std::string& name, Deadline until,
-                                          const StopFlag& stop) {
-  const std::string operation = fmt::format("find \"{}\"", name);
-  VIADUCT_CHECK(checkEntry(operation, name));
-  const auto end = endOf(until);
-  base::Waiting aloud(say_waiting_, end);
-  Wait wait{.until = end, .stop = &stop, .operation = operation, .aloud = &aloud};
-  return find(name, wait);
+Entry entryOf(Lease lease) {
+  const bool own = lease.holder.starts_with(ownProcess());
+  return {.identity = own ? ownIdentity() : std::string(),
+          .value = *std::move(lease.value),
+          .owner = std::move(lease.holder)};
 }
 
 // Reads the Lease itself each time, because a watch may lag behind a withdrawal.
-Result<std::string> KubernetesPlace::find(const std::string& name, Wait& wait) {
+Result<std::optional<Entry>> KubernetesPlace::awaitEntry(const std::string& key,
+                                                         const EnoughEntry& enough,
+                                                         const Wait& wait) {
+  using Life = Site::Life;
+  const LeaseTitle title = titleOf(kNames, key);
   std::optional<Changes::Waiter> waiter;
-  std::optional<Lease> unproven;  // looks dead, until it is renewed
   for (;;) {
-    VIADUCT_TRY(Site::Reading there, site_->read(name, wait, *pace_));
+    VIADUCT_TRY(Site::Reading there, site_->read(title, wait, *pace_));
+    Wait until_change = wait;
+    std::string version;
     if (there.lease) {
-      Lease& lease = *there.lease;
-      const bool renewed = unproven && unproven->renewed != lease.renewed;
-      if (renewed || looksAlive(lease, there.date)) return *std::move(lease.value);
-      wait.missing = fmt::format("the agent {} has not renewed that name for {} s or more, at {}",
-                                 lease.holder, timeOf(lease).count(), site_->text());
-    } else {
-      wait.missing = "no agent has published that name at " + site_->text();
+      version = there.lease->version;
+      if (there.life != Life::kDead)
+        until_change.until = std::min<Clock::time_point>(there.dead_at, wait.until);
+      if (there.life != Life::kLives)
+        until_change.missing =
+            fmt::format("the agent {} has not renewed that name for {} s or more, at {}",
+                        there.lease->holder, timeOf(*there.lease).count(), site_->text());
     }
-    if (!waiter) waiter.emplace(site_->changes(), labelOf(name));
-    unproven = std::move(there.lease);
-    VIADUCT_CHECK(waiter->wait(unproven ? unproven->version : "", false, wait));
+    std::optional<Entry> entry;
+    if (there.life == Life::kLives) entry = entryOf(*std::move(there.lease));
+    if (there.life != Life::kUnknown && enough(entry)) return entry;
+    if (!waiter) waiter.emplace(site_->changes(), title.label);
+    const Status changed = waiter->wait(version, true, until_change);
+    if (!changed && (changed.error().code != Code::kTimeout || Clock::now() >= wait.until))
+      return changed.error();
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/net/crypto.h"
 #include "base/printable.h"
 #include "meet/meeting.h"
+#include "meet/records.h"
 
 namespace viaduct::meet::kubernetes {
 namespace {
@@ -52,6 +53,13 @@ std::string labelOf(std::string_view text) {
   base::Sha256 hash;
   hash.add(std::as_bytes(std::span(text)));
   return std::string(kHashed) + base::hexText(hash.digest()).substr(0, kHashDigits);
+}
+
+LeaseTitle titleOf(std::string_view names, std::string_view key) {
+  if (!key.starts_with(names))
+    return {.agent = std::string(key), .label = labelOf(fmt::format("\n{}", key))};
+  std::string name = unescaped(key.substr(names.size()));
+  return {.agent = name, .label = labelOf(name)};
 }
 
 std::string groupLabel(std::string_view name_space, std::string_view group) {

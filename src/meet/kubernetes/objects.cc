@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kAgentKey = "viaduct/agent";
 constexpr const char* kValueKey = "viaduct/value";
+constexpr const char* kProcessKey = "viaduct/process";
 // Changes with the meaning of a value: agents of two versions do not meet.
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kMostMessage = 400;  // shown bytes of the server's own texts
@@ -216,6 +217,7 @@ Result<std::string> leaseJson(const Lease& lease) {
   metadata.annotations = {
       {kAgentKey, lease.agent},
       {kValueKey, base::toBase64(base::packed(kVersion, lease.value.value_or("")))}};
+  if (!lease.identity.empty()) metadata.annotations.push_back({kProcessKey, lease.identity});
   if (!lease.pod_uid.empty()) metadata.owners = {{.name = lease.pod_name, .uid = lease.pod_uid}};
   std::size_t bytes = 0;
   for (const Pair& one : metadata.annotations) bytes += one.name.size() + one.value.size();
@@ -234,16 +236,20 @@ Result<Lease> parseLease(std::string_view body) {
     const std::string* const found = valueOf(from.metadata.labels, name);
     return found == nullptr ? std::string() : *found;
   };
-  const std::string* const agent = valueOf(from.metadata.annotations, kAgentKey);
+  const auto annotation = [&](const char* name) {
+    const std::string* const found = valueOf(from.metadata.annotations, name);
+    return found == nullptr ? std::string() : *found;
+  };
   return Lease{.name = std::move(from.metadata.name),
                .kube_namespace = std::move(from.metadata.kube_namespace),
                .uid = std::move(from.metadata.uid),
                .version = std::move(from.metadata.version),
                .group_label = label(kGroupLabel),
                .name_label = label(kNameLabel),
-               .agent = agent == nullptr ? std::string() : *agent,
+               .agent = annotation(kAgentKey),
                .value = decodedValue(valueOf(from.metadata.annotations, kValueKey)),
                .holder = std::move(from.spec.holder),
+               .identity = annotation(kProcessKey),
                .seconds = from.spec.seconds,
                .takeovers = from.spec.takeovers,
                .acquired = parseMicroTime(from.spec.acquired).value_or(WallTime{}),

@@ -26,6 +26,7 @@ struct Lease {
   std::string agent = {};                   // the true name; empty: the Lease is foreign
   std::optional<std::string> value = {};    // nothing: truncated, or from another version
   std::string holder = {};                  // the process that renews it
+  std::string identity = {};                // of that process, see meet/identity.h; empty: unknown
   std::uint32_t seconds = 0;                // not renewed for so long, the name is dead
   std::uint32_t takeovers = 0;
   WallTime acquired = {};

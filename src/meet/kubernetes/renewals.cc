@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -33,6 +34,17 @@ Status Renewals::add(Renewable& one, Clock::time_point when) {
   return Ok{};
 }
 
+void Renewals::hurry(const Renewable& one) {
+  const std::lock_guard lock(mutex_);
+  if (current_ == &one) hurried_ = true;
+  const auto at = std::ranges::find_if(due_, [&](const auto& due) { return due.second == &one; });
+  if (at == due_.end()) return;
+  auto due = due_.extract(at);
+  due.key() = Clock::now();
+  due_.insert(std::move(due));
+  changed_.notify_all();
+}
+
 void Renewals::remove(const Renewable& one) {
   std::unique_lock lock(mutex_);
   std::erase_if(due_, [&](const auto& entry) { return entry.second == &one; });
@@ -60,7 +72,8 @@ void Renewals::run() {
     lock.unlock();
     const auto next = one->renew();
     lock.lock();
-    if (!std::exchange(removed_, false)) due_.emplace(next, one);
+    const bool again = std::exchange(hurried_, false);
+    if (!std::exchange(removed_, false)) due_.emplace(again ? Clock::now() : next, one);
     current_ = nullptr;
     changed_.notify_all();
   }

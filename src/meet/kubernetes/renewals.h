@@ -30,6 +30,7 @@ class Renewals {
 
   // Fails if no thread can be started.
   Status add(Renewable& one, Clock::time_point when);
+  void hurry(const Renewable& one);  // renews it now
   // Waits for the end of its renewal if that is going on.
   void remove(const Renewable& one);
 
@@ -41,6 +42,7 @@ class Renewals {
   std::multimap<Clock::time_point, Renewable*> due_;
   const Renewable* current_ = nullptr;  // in renew(), and not in `due_`
   bool removed_ = false;                // the current one has been removed meanwhile
+  bool hurried_ = false;                // the current one is to be renewed again at once
   bool stop_ = false;
   std::thread thread_;
 };

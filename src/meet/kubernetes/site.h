@@ -5,12 +5,16 @@
 #include <viaduct/result.h>
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/guarded.h"
 #include "meet/kubernetes/changes.h"
 #include "meet/kubernetes/client.h"
+#include "meet/kubernetes/names.h"
 #include "meet/kubernetes/objects.h"
 #include "meet/kubernetes/renewals.h"
 #include "meet/place_options.h"
@@ -33,30 +37,37 @@ class Site {
   Changes& changes() { return changes_; }
   Renewals& renewals() { return renewals_; }
   std::chrono::seconds leaseTime() const { return lease_; }
-  // The Lease of a name, without holder and times. This process's pod owns it, if it is known.
-  Lease leaseOf(const std::string& name) const;
-  // Reads the Lease of a name. Nothing: there is none.
+  // A Lease without holder and times. This process's pod owns it, if it is known.
+  Lease leaseOf(const LeaseTitle& title) const;
+  // A Lease, and whether its holder lives.
+  enum class Life : std::uint8_t { kLives, kUnknown, kDead };
   struct Reading {
-    std::optional<Lease> lease = {};
-    std::optional<WallTime> date = {};  // of the server's clock
+    std::optional<Lease> lease = {};  // nothing: there is none
+    Life life = Life::kDead;
+    Clock::time_point dead_at = {};  // if it is not renewed until then
   };
-  Result<Reading> read(const std::string& name, const Wait& wait, Pace& pace);
+  Result<Reading> read(const LeaseTitle& title, const Wait& wait, Pace& pace);
   // "kubernetes https://10.0.0.1:443, namespace serving, group decode"
   const std::string& text() const { return text_; }
 
  private:
+  // A Lease, as this process has seen it so far.
+  struct Watched {
+    std::optional<WallTime> renewed = {};
+    Clock::time_point since = {}, read = {};  // for so long it has not changed; the last look
+    bool lives = false;                       // it was renewed between two looks
+  };
+  void judge(Reading& reading, std::optional<WallTime> date);
+
   const std::shared_ptr<Client> client_;
   const std::string group_label_, text_;
   const std::chrono::seconds lease_;
   std::string pod_name_, pod_uid_;
+  base::Guarded<std::map<std::string, Watched>> watched_;  // by the name of the Lease
   Changes changes_;
   Renewals renewals_;
 };
 
-// Whether a Lease that is seen for the first time has been renewed in time. `now`: the server's
-// clock. False also if the clocks of its writer and of the server are far apart: then only a change
-// shows that the writer lives.
-bool looksAlive(const Lease& lease, std::optional<WallTime> now);
 // The time without a renewal after which the agent of this Lease is dead.
 std::chrono::seconds timeOf(const Lease& lease);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace viaduct::meet::tcpstore {
@@ -12,7 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{50}, kLongestPause{4000}, kStopLook{50};
 // A store answers each query but WAIT at once.
 constexpr milliseconds kAnswerTime{3000};
 // A try that timed out sooner than this says nothing about the store.
@@ -30,16 +28,6 @@ bool isFinal(const Error& why, int refusals) {
 }
 
 }  // namespace
-
-BackOff::BackOff()
-    : random_(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()) ^
-              reinterpret_cast<std::uintptr_t>(this)) {}
-
-Duration BackOff::next() {
-  const Duration longest = std::min(kFirstPause * (1 << std::min(tries_++, 7)), kLongestPause);
-  const auto half = static_cast<std::uint64_t>(longest.count() / 2);
-  return Duration(half + random_.below(half));
-}
 
 Error explained(Error why, const std::string& operation, const std::string& store) {
   why.detail = why.operation == "TCPStore"
@@ -74,16 +62,23 @@ Result<std::unique_ptr<Connection>> Client::connect(const Limits& limits) {
 
 std::unique_ptr<Connection> Client::takeIdle() {
   const std::lock_guard lock(mutex_);
-  return std::move(idle_);
+  if (idle_.empty()) return nullptr;
+  auto out = std::move(idle_.back());
+  idle_.pop_back();
+  return out;
 }
 
 void Client::keepIdle(std::unique_ptr<Connection> connection) {
+  constexpr std::size_t kMostIdle = 64;
   if (!connection->usable()) return;
   const std::lock_guard lock(mutex_);
-  if (!idle_) idle_ = std::move(connection);
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(connection));
 }
 
-void Client::closeIdle() { takeIdle(); }
+void Client::closeIdle() {
+  const std::lock_guard lock(mutex_);
+  idle_.clear();
+}
 
 Limits Client::limitsOf(const Wait& wait, std::function<bool()> goes_on) const {
   return {.until = std::min(wait.until, Clock::now() + kAnswerTime), .goes_on = std::move(goes_on)};
@@ -101,7 +96,7 @@ Result<Answer> Client::call(const Wait& wait, const Use& use) {
       wait.aloud->tell(last ? explained(*last, wait.operation, text_) : wait.timedOut());
     return !wait.stopped();
   };
-  BackOff pauses;
+  BackOff pauses = Client::pauses();
   int refusals = 0;
   bool idle = true;  // the first try may use an idle connection, which may have ended
   for (;;) {
@@ -131,11 +126,8 @@ Result<Answer> Client::call(const Wait& wait, const Use& use) {
     if (isFinal(*last, refusals) || now >= wait.until)
       return explained(*std::move(last), wait.operation, text_);
     if (!fresh) continue;
-    const auto next = std::min(wait.until, now + pauses.next());
-    while (Clock::now() < next) {
-      if (!goesOn()) return wait.cancelled();
-      std::this_thread::sleep_for(std::min<Duration>(kStopLook, next - Clock::now()));
-    }
+    const auto next = std::min<Clock::time_point>(wait.until, now + pauses.next());
+    if (!sleepUntil(next, goesOn)) return wait.cancelled();
   }
 }
 

@@ -11,25 +11,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "base/random.h"
 #include "meet/tcpstore/connection.h"
 #include "meet/wait.h"
 
 namespace viaduct::meet::tcpstore {
-
-// The pauses between the tries of one thread. They grow, and are random, so that clients do not
-// come back to a store at the same time.
-class BackOff {
- public:
-  BackOff();
-  Duration next();
-  void reset() { tries_ = 0; }
-
- private:
-  base::Random random_;
-  int tries_ = 0;
-};
 
 class Client {
  public:
@@ -50,6 +37,8 @@ class Client {
   Result<bool> awaitKey(const std::string& key, Clock::time_point until, const Wait& wait,
                         const std::string& before = {});
 
+  // The pauses between tries to reach a store.
+  static BackOff pauses() { return {std::chrono::milliseconds(50), std::chrono::seconds(4)}; }
   // A new connection in the store's dialect, for a caller with its own thread.
   Result<std::unique_ptr<Connection>> connect(const Limits& limits);
   void closeIdle();
@@ -64,7 +53,7 @@ class Client {
   const std::string where_, text_;
   std::mutex mutex_;
   std::optional<Dialect> dialect_;
-  std::unique_ptr<Connection> idle_;
+  std::vector<std::unique_ptr<Connection>> idle_;
 };
 
 // A failure of the store as an error of the caller's operation.

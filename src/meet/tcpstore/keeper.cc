@@ -78,22 +78,24 @@ Status Keeper::start(const Wait& wait) {
 
 void Keeper::add(std::shared_ptr<KeptName> name) {
   const std::lock_guard lock(mutex_);
-  names_.push_back(std::move(name));
+  names_[name->key] = std::move(name);
+}
+
+bool Keeper::keeps(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  return names_.contains(key);
 }
 
 void Keeper::remove(const std::shared_ptr<KeptName>& name) {
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase(names_, name);
-  }
   name->leaving = true;
-  const std::lock_guard lock(name->mutex);
-  withdraw(*name);
+  leave(name);
 }
 
 std::vector<std::shared_ptr<KeptName>> Keeper::names() {
   const std::lock_guard lock(mutex_);
-  return names_;
+  std::vector<std::shared_ptr<KeptName>> out;
+  for (const auto& [key, name] : names_) out.push_back(name);
+  return out;
 }
 
 // The limits of a step that a working store ends at once.
@@ -142,6 +144,7 @@ bool Keeper::answered() {
   const auto asked = connection_->ask(waitQuery(connection_->dialect(), keys_.question(answers_)),
                                       Form::kByte, {.until = until, .wake = wake_.get()});
   if (asked && asked->number == 0) {
+    withdrawLeft();
     if (Status done = answer(); !done) return false;
     heard_ = Clock::now();
     if (heard_ - checked_ > lease_ / 2) check();
@@ -210,8 +213,36 @@ void Keeper::publishAgain(KeptName& name, const std::optional<std::string>& foun
   static_cast<void>(client_->set(changeKey(name.key, name.head.generation), "1", wait));
 }
 
-void Keeper::withdraw(KeptName& name) {
-  if (std::exchange(name.over, true)) return;
+// Gives the name up. If the store does not answer, the thread tries again before it answers the
+// next question, because readers would believe the name.
+void Keeper::leave(const std::shared_ptr<KeptName>& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = names_.find(name->key);
+    if (at != names_.end() && at->second == name) names_.erase(at);
+  }
+  const std::lock_guard lock(name->mutex);
+  if (std::exchange(name->over, true) || withdraw(*name)) return;
+  const std::lock_guard all(mutex_);
+  left_.push_back(name);
+}
+
+void Keeper::withdrawLeft() {
+  std::vector<std::shared_ptr<KeptName>> left;
+  {
+    const std::lock_guard lock(mutex_);
+    left.swap(left_);
+  }
+  std::erase_if(left, [this](const auto& name) {
+    const std::lock_guard lock(name->mutex);
+    return withdraw(*name);
+  });
+  const std::lock_guard lock(mutex_);
+  left_.insert(left_.end(), left.begin(), left.end());
+}
+
+// False: the store did not answer.
+bool Keeper::withdraw(KeptName& name) {
   const Wait wait{.until = Clock::now() + kGoodbye,
                   .operation = fmt::format("withdraw {}", name.key)};
   const Head gone{.generation = name.head.generation + 1, .owner = owner_};
@@ -219,14 +250,12 @@ void Keeper::withdraw(KeptName& name) {
   const auto now = client_->compareSet(name.key, encodeRecord(name.head), record, wait);
   if (now && *now == record)
     static_cast<void>(client_->set(changeKey(name.key, gone.generation), "1", wait));
+  return static_cast<bool>(now);
 }
 
 void Keeper::withdrawLeaving() {
-  for (const auto& name : names()) {
-    if (!name->withdraw_soon.exchange(false)) continue;
-    const std::lock_guard lock(name->mutex);
-    withdraw(*name);
-  }
+  for (const auto& name : names())
+    if (name->withdraw_soon.exchange(false)) leave(name);
 }
 
 // After this silence, another process may have the names.

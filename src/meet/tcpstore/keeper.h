@@ -1,6 +1,6 @@
-// Keeps the names of one place at a TCPStore: answers the questions of readers whether their owner
-// lives, and publishes the names again at a store that has lost them. Sleeps while nobody asks.
-// Threads: any; one thread of its own.
+// Keeps the names of this process at a TCPStore: answers the questions of readers whether their
+// owner lives, and publishes the names again at a store that has lost them. Sleeps while nobody
+// asks. Threads: any; one thread of its own.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,6 +47,7 @@ class Keeper {
   // Returns once readers can ask. Call it before a head names this owner.
   Status start(const Wait& wait);
   void add(std::shared_ptr<KeptName> name);
+  bool keeps(const std::string& key);
   // Withdraws the name, and gives up after a second. No call of `lost` follows.
   void remove(const std::shared_ptr<KeptName>& name);
   void wake();  // after withdraw_soon was set
@@ -58,7 +60,9 @@ class Keeper {
   void check();
   void check(KeptName& name);
   void publishAgain(KeptName& name, const std::optional<std::string>& found, const Wait& wait);
-  void withdraw(KeptName& name);
+  void leave(const std::shared_ptr<KeptName>& name);
+  bool withdraw(KeptName& name);
+  void withdrawLeft();
   void withdrawLeaving();
   void checkSilence(const Error& why);
   std::vector<std::shared_ptr<KeptName>> names();
@@ -71,13 +75,14 @@ class Keeper {
   const Duration lease_;
   base::Fd wake_;  // an eventfd
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;  // of the next two
-  std::vector<std::shared_ptr<KeptName>> names_;
+  std::mutex mutex_;  // of the next three
+  std::map<std::string, std::shared_ptr<KeptName>> names_;
+  std::vector<std::shared_ptr<KeptName>> left_;  // given up, but maybe not yet at the store
   bool started_ = false;
   // Only the thread uses the members below.
   std::unique_ptr<Connection> connection_;
   std::uint64_t answers_ = 0;
-  BackOff pauses_;
+  BackOff pauses_ = Client::pauses();
   Clock::time_point heard_ = {}, checked_ = {};
   std::thread thread_;
 };

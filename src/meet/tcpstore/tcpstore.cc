@@ -11,6 +11,7 @@
 #include "base/net/address.h"
 #include "meet/identity.h"
 #include "meet/place_options.h"
+#include "meet/shared.h"
 #include "meet/stored_place.h"
 #include "meet/tcpstore/keeper.h"
 
@@ -49,12 +50,12 @@ class TcpStoreName final : public PublishedName {
 class TcpStorePlace final : public StoredPlace {
  public:
   TcpStorePlace(std::shared_ptr<Client> client, std::string root, Duration lease,
-                base::SayWaiting say)
+                std::shared_ptr<Keeper> keeper, base::SayWaiting say)
       : StoredPlace(client->text(), Taken::kLives, 2 * lease, std::move(say)),
         client_(std::move(client)),
         root_(std::move(root)),
         lease_(lease),
-        keeper_(std::make_shared<Keeper>(client_, root_, lease)) {}
+        keeper_(std::move(keeper)) {}
   Result<std::unique_ptr<PublishedName>> claim(const Claim& claim, const Wait& wait) override;
   void closeIdle() override { client_->closeIdle(); }
 
@@ -126,7 +127,9 @@ Result<std::optional<Entry>> TcpStorePlace::Reading::run() {
 // A change that this call has waited for is new. Otherwise the owner has to answer now.
 Result<TcpStorePlace::Reading::State> TcpStorePlace::Reading::judge(const std::string& record) {
   if (!head_.present) return State::kAbsent;
-  if (changed_ || head_.owner == place_.keeper_->owner()) return State::kAlive;
+  if (changed_) return State::kAlive;
+  if (head_.owner == place_.keeper_->owner())
+    return place_.keeper_->keeps(key_) ? State::kAlive : State::kUnknown;
   if (isProvablyDead(head_.entry.identity)) return State::kStale;
   const auto asked = Clock::now();
   VIADUCT_TRY(const bool alive, ownerAnswers());
@@ -220,9 +223,18 @@ Result<std::unique_ptr<MeetingPlace>> open(const PlaceOptions& options) {
         .remedy = "write tcpstore:HOST:PORT with torch.distributed's master"};
   std::string root = rootOf(options);
   if (!root.starts_with('/')) root.insert(0, "/");  // as torch begins all keys
+  static Shared<Client> clients;
+  static Shared<Keeper> keepers;
+  const std::string store = base::hostPortText(where->host, where->port);
+  const auto lease = std::max<Duration>(kLeastLease, options.detect);
+  VIADUCT_TRY(auto client, clients.get(store, [&] {
+    return Result<std::shared_ptr<Client>>(std::make_shared<Client>(store));
+  }));
+  VIADUCT_TRY(auto keeper, keepers.get(fmt::format("{} {} {}", store, lease.count(), root), [&] {
+    return Result<std::shared_ptr<Keeper>>(std::make_shared<Keeper>(client, root, lease));
+  }));
   return std::unique_ptr<MeetingPlace>(std::make_unique<TcpStorePlace>(
-      std::make_shared<Client>(base::hostPortText(where->host, where->port)), std::move(root),
-      std::max<Duration>(kLeastLease, options.detect), options.waiting));
+      std::move(client), std::move(root), lease, std::move(keeper), options.waiting));
 }
 
 }  // namespace viaduct::meet::tcpstore
