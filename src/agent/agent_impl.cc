@@ -137,7 +137,10 @@ void AgentImpl::openStaging() {
 }
 
 AgentImpl::AgentImpl(Settings settings)
-    : Basis(std::move(settings)), traffic_(*this), peers_(*this, traffic_) {}
+    : Basis(std::move(settings)),
+      traffic_(*this),
+      parcels_(*this, traffic_),
+      peers_(*this, traffic_, parcels_) {}
 
 AgentImpl::~AgentImpl() { shutdown(); }
 

@@ -1,0 +1,96 @@
+// The messages of parcels between the owner, its holders and its consumers. A frame of type
+// `parcel` has one of them. Threads: plain values.
+#pragma once
+
+#include <viaduct/parcel.h>
+#include <viaduct/result.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fields.h"
+
+namespace viaduct {
+
+auto fields(base::Is<ParcelPart> auto& p) { return std::tie(p.rank, p.component); }
+
+auto fields(base::Is<ParcelEnd> auto& e) {
+  return base::list(base::atMost(ParcelOutcome::kLost, e.outcome), e.version, e.part, e.consumer,
+                    e.why, base::atMost(kMaxParcelParts, e.ranks));
+}
+
+}  // namespace viaduct
+
+namespace viaduct::agent {
+
+using AgentIdBytes = std::array<std::uint8_t, 16>;
+
+// A consumer rank asks for a parcel. The numbers of a session's fetches ascend from 1.
+struct WantMessage {
+  std::uint64_t number = 0;
+  std::string name = {};
+  std::uint64_t version = 0, layout = 0;
+  bool exact = false;
+  std::optional<AgentIdBytes> owner = {};
+  std::string group = {};
+  std::uint32_t size = 1, rank = 0, at_least = 0;
+  std::vector<ParcelPart> parts = {};  // empty: all
+
+  // The rank has all the facts: every part, and no other rank beside it.
+  bool decides() const { return size == 1 && parts.empty(); }
+};
+auto fields(base::Is<WantMessage> auto& m) {
+  return base::list(m.number, base::line(kMaxParcelName, m.name), m.version, m.layout, m.exact,
+                    m.owner, base::line(kMaxParcelName, m.group),
+                    base::atMost(std::uint32_t{kMaxParcelParts}, m.size), m.rank, m.at_least,
+                    base::atMost(kMaxParcelParts, m.parts),
+                    base::must([&m] { return m.rank < m.size && m.at_least <= m.size; }));
+}
+
+// The owner's answer: the version that the rank gets, and all its parts.
+struct OfferMessage {
+  std::uint64_t number = 0, version = 0, layout = 0;
+  std::vector<ParcelPart> parts = {};
+};
+auto fields(base::Is<OfferMessage> auto& m) {
+  return base::list(m.number, m.version, m.layout, base::atMost(kMaxParcelParts, m.parts));
+}
+
+// A part can be read under this lease.
+struct ReadyMessage {
+  std::uint64_t number = 0;
+  ParcelPart part = {};
+  std::string holder = {};  // the agent that lends it; empty: the owner
+  base::Bytes ticket = {}, digests = {};
+};
+auto fields(base::Is<ReadyMessage> auto& m) {
+  return base::list(m.number, m.part, base::line(kMaxParcelName, m.holder), m.ticket, m.digests);
+}
+
+// The rank has read its parts, or gives up.
+struct ReportMessage {
+  std::uint64_t number = 0;
+  ParcelEnd end = {};
+};
+// The owner's word about a group. A rank that decides by itself answers with a report.
+struct VerdictMessage {
+  std::uint64_t number = 0;
+  ParcelEnd end = {};
+};
+auto fields(base::Is<ReportMessage> auto& m) { return std::tie(m.number, m.end); }
+auto fields(base::Is<VerdictMessage> auto& m) { return std::tie(m.number, m.end); }
+
+using ParcelMessage =
+    std::variant<WantMessage, OfferMessage, ReadyMessage, ReportMessage, VerdictMessage>;
+
+base::Bytes encodeParcel(const ParcelMessage& message);
+Result<ParcelMessage> decodeParcel(std::span<const std::byte> payload);
+
+}  // namespace viaduct::agent
