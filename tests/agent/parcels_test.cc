@@ -93,6 +93,21 @@ TEST_F(ParcelsTest, AllPartsArriveAndBothEndsKnow) {
   EXPECT_EQ(taken, 1);
 }
 
+TEST_F(ParcelsTest, AFetchForAnotherLifeOfThePublisherIsRefused) {
+  auto parcel = owner_.agent.publish("kv", twoParts());
+  FetchOptions right = takeTwo(one_), wrong = takeTwo(one_);
+  right.owner = owner_.agent.card().agent;
+  wrong.owner = one_.agent.card().agent;
+  auto fetch = one_.agent.fetch(at_one_, "kv", std::move(right));
+  EXPECT_TRUE(fetch->wait(60s));
+  auto refused = one_.agent.fetch(at_one_, "kv", std::move(wrong));
+  const Status over = refused->wait(60s);
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, Code::kInvalid);
+  for (const auto& id : {owner_.agent.card().agent, one_.agent.card().agent})
+    EXPECT_NE(over.error().text().find(cardIdText(id)), std::string::npos) << over.error().text();
+}
+
 TEST_F(ParcelsTest, AFetchMayComeBeforeThePublication) {
   auto fetch = one_.agent.fetch(at_one_, "kv", takeTwo(one_));
   ASSERT_TRUE(fetch);

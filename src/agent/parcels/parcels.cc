@@ -1,6 +1,7 @@
 #include "agent/parcels/parcels.h"
 
 #include <fmt/format.h>
+#include <viaduct/card.h>
 
 #include <algorithm>
 
@@ -29,6 +30,15 @@ Error overdue(const char* operation, const std::string& name, const char* detail
   return {.code = Code::kTimeout,
           .operation = fmt::format("{} parcel {}", operation, name),
           .detail = detail};
+}
+
+Error otherOwner(const WantMessage& want, const AgentIdBytes& here) {
+  return {.code = Code::kInvalid,
+          .operation = fmt::format("fetch parcel {}", want.name),
+          .detail = fmt::format("the fetch is for agent {}, and this agent is {}",
+                                cardIdText(*want.owner), cardIdText(here)),
+          .cause = "the publisher has started again",
+          .remedy = "ask the application for the present publisher"};
 }
 
 Error neverGiven(std::uint64_t number, std::uint64_t last) {
@@ -177,6 +187,8 @@ Status Parcels::hear(PeerImpl& peer, ParcelMessage message) {
 Status Parcels::hearAsOwner(PeerImpl& peer, WantMessage want) {
   const std::uint64_t session = sessionOf(peer).peer->sessionNumber();
   if (peer.refusesNew()) return owner_.refuse({session, want.number}, peer.drainError("fetch"));
+  if (want.owner && *want.owner != basis_.id())
+    return owner_.refuse({session, want.number}, otherOwner(want, basis_.id()));
   return owner_.want(session, std::move(want));
 }
 
