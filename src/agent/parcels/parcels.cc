@@ -31,6 +31,16 @@ Error overdue(const char* operation, const std::string& name, const char* detail
           .detail = detail};
 }
 
+// The peer that lends a part, by the name of its agent; empty: the owner.
+Result<std::shared_ptr<PeerImpl>> holderOf(PeerImpl& owner, const std::string& name) {
+  if (name.empty()) return owner.shared_from_this();
+  if (auto holder = owner.peers().find(name)) return holder;
+  return Error{.code = Code::kNotFound,
+               .operation = "fetch",
+               .detail = fmt::format("the part is at agent {}, which is no peer here", name),
+               .remedy = "connect to all agents that publish parts of the parcel"};
+}
+
 Error neverGiven(std::uint64_t number, std::uint64_t last) {
   return brokenRule(
       fmt::format("fetch {} of a parcel was never begun: the last one is {}", number, last));
@@ -72,7 +82,9 @@ Parcels::Parcels(Basis& basis, Traffic& traffic) : basis_(basis), traffic_(traff
 Parcels::~Parcels() = default;
 
 Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
-                                                      PublishOptions options) {
+                                                      PublishOptions options,
+                                                      std::shared_ptr<PeerImpl> owner) {
+  if (owner != nullptr) return join(name, std::move(options), std::move(owner));
   VIADUCT_TRY(const std::uint64_t id, owner_.publish({.name = name,
                                                       .version = options.version,
                                                       .layout = options.layout,
@@ -94,20 +106,44 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
   return kept;
 }
 
-Status Parcels::makeReady(Publication& publication, ParcelPart part, HeldPart held) {
-  publication.parts.try_emplace(part, std::move(held));
-  Status ready = owner_.ready(publication.id(), part);
+Status Parcels::makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part,
+                          HeldPart held) {
+  if (publication->owner == nullptr) {
+    publication->parts.try_emplace(part, std::move(held));
+    Status ready = owner_.ready(publication->id(), part);
+    run();
+    return ready;
+  }
+  const auto refused = [&](const char* why) -> Status {
+    return Error{.code = Code::kInvalid,
+                 .operation = fmt::format("parcel {}", publication->spec.name),
+                 .detail = fmt::format("part {} of rank {} {}", part.component, part.rank, why)};
+  };
+  if (publication->closing) return errorOf(*publication->closing, publication->spec.name);
+  if (!std::ranges::binary_search(publication->spec.parts, part)) return refused("is not declared");
+  if (!publication->parts.try_emplace(part, std::move(held)).second)
+    return refused("was ready before");
+  publication->owner->tellParcel(encodeParcel(HasMessage{publication->number, part}));
   run();
-  return ready;
+  return Ok{};
 }
 
+// The owner answers when nobody reads any more.
 void Parcels::withdraw(Publication& publication, ParcelEnd end) {
-  owner_.end(publication.id(), std::move(end));
+  if (publication.owner == nullptr)
+    owner_.end(publication.id(), std::move(end));
+  else if (!publication.closing)
+    publication.owner->tellParcel(
+        encodeParcel(CloseMessage{.number = publication.number, .end = std::move(end)}));
   run();
 }
 
 std::vector<ParcelPart> Parcels::missing(const Publication& publication) const {
-  return owner_.missing(publication.id());
+  if (publication.owner == nullptr) return owner_.missing(publication.id());
+  std::vector<ParcelPart> out;
+  for (const ParcelPart part : publication.spec.parts)
+    if (!publication.parts.contains(part)) out.push_back(part);
+  return out;
 }
 
 Parcels::ParcelSession& Parcels::sessionOf(PeerImpl& peer) {
@@ -167,6 +203,14 @@ Status Parcels::hear(PeerImpl& peer, ParcelMessage message) {
     return hearAsOwner(peer, std::move(*want));
   if (const auto* const report = std::get_if<ReportMessage>(&message))
     return owner_.report(session, *report);
+  if (auto* const add = std::get_if<AddMessage>(&message)) return hearAdd(peer, std::move(*add));
+  const auto* const close = std::get_if<CloseMessage>(&message);
+  if (std::holds_alternative<HasMessage>(message) || std::holds_alternative<LentMessage>(message) ||
+      std::holds_alternative<FreedMessage>(message) || (close != nullptr && !close->by_owner))
+    return hearOfAdded(peer, message);
+  if (std::holds_alternative<LendMessage>(message) || std::holds_alternative<CutMessage>(message) ||
+      close != nullptr)
+    return hearAsHolder(peer, message);
   const auto number = [&](const auto& m) -> std::uint64_t { return m.number; };
   const TakerId id{session, std::visit(number, message)};
   if (const std::uint64_t last = sessionOf(peer).last_fetch; id.number > last)
@@ -204,6 +248,8 @@ void Parcels::sessionOver(PeerImpl& peer, const Error& why) {
   }
   sessions_.erase(session);
   owner_.sessionOver(session, why);
+  holderLost(session);
+  ownerLost(session, why);
   run();
 }
 
@@ -226,39 +272,60 @@ void Parcels::run(TellTaker& tell) {
 }
 
 void Parcels::run(LendPart& lend) {
-  const LentKey key{lend.taker, lend.part};
   const auto to = sessions_.find(lend.taker.session);
-  const HeldPart& part = publications_.at(lend.parcel)->parts.at(lend.part);
   if (to == sessions_.end())
     return owner_.lendFailed(lend.taker, lend.part,
                              {.code = Code::kPeerLost,
                               .operation = "lease",
                               .detail = "the session with the consumer is over"});
+  if (lend.holder != 0) return askHolder(lend);
   const std::shared_ptr<PeerImpl> peer = to->second.peer;
-  auto lease = peer->leases().lend(part.blocks, part.ranges,
-                                   {.duration = Duration::max(),
-                                    .on_end =
-                                        [basis = basis_.shared_from_this(), this, key](LeaseState) {
-                                          const auto held = basis->hold();
-                                          leaseOver(key);
-                                        }},
-                                   true);
-  if (!lease) return owner_.lendFailed(lend.taker, lend.part, std::move(lease).error());
-  peer->tellParcel(encodeParcel(ReadyMessage{.number = lend.taker.number,
-                                             .part = lend.part,
-                                             .ticket = peer->leases().ticketOf(**lease),
-                                             .digests = part.digests}));
-  lent_[key] = {.peer = peer, .lease = *std::move(lease)};
+  auto ready =
+      lendPart({.taker = lend.taker, .part = lend.part}, publications_.at(lend.parcel), peer);
+  if (ready)
+    peer->tellParcel(encodeParcel(*std::move(ready)));
+  else
+    owner_.lendFailed(lend.taker, lend.part, std::move(ready).error());
+}
+
+Result<ReadyMessage> Parcels::lendPart(const LentKey& key,
+                                       const std::shared_ptr<Publication>& publication,
+                                       const std::shared_ptr<PeerImpl>& peer) {
+  const HeldPart& part = publication->parts.at(key.part);
+  auto on_end = [basis = basis_.shared_from_this(), this, key](LeaseState) {
+    const auto held = basis->hold();
+    leaseOver(key);
+  };
+  VIADUCT_TRY(auto lease, peer->leases().lend(
+                              part.blocks, part.ranges,
+                              {.duration = Duration::max(), .on_end = std::move(on_end)}, true));
+  ReadyMessage ready{.number = key.taker.number,
+                     .part = key.part,
+                     .ticket = peer->leases().ticketOf(*lease),
+                     .digests = part.digests};
+  lent_[key] = {.peer = peer, .lease = std::move(lease), .publication = publication};
+  return ready;
 }
 
 void Parcels::run(CutTaker& cut) {
-  for (auto at = lent_.lower_bound({cut.taker, {}});
-       at != lent_.end() && at->first.first == cut.taker; ++at)
+  if (cut.holder == 0) return cutLeases(0, cut.taker);
+  const auto number = number_of_.find({cut.holder, cut.parcel});
+  const auto holder = sessions_.find(cut.holder);
+  if (number != number_of_.end() && holder != sessions_.end())
+    holder->second.peer->tellParcel(encodeParcel(CutMessage{number->second, cut.taker}));
+}
+
+void Parcels::cutLeases(std::uint64_t owner, TakerId taker) {
+  for (auto at = lent_.lower_bound({owner, taker, {}});
+       at != lent_.end() && at->first.owner == owner && at->first.taker == taker; ++at)
     at->second.peer->leases().endLent(*at->second.lease, LeaseState::kRevoked);
 }
 
+// A parcel that only other ranks have published has no publication here.
 void Parcels::run(GroupOver& over) {
-  Publication& publication = *publications_.at(over.parcel);
+  const auto found = publications_.find(over.parcel);
+  if (found == publications_.end()) return;
+  Publication& publication = *found->second;
   ++publication.taken;
   changed(publication.watchers);
   if (publication.options.on_taken)
@@ -267,14 +334,18 @@ void Parcels::run(GroupOver& over) {
 }
 
 void Parcels::run(ParcelOver& over) {
-  const auto publication = std::move(publications_.extract(over.parcel).mapped());
-  publication->end = over.end;
-  publication->parts.clear();
-  basis_.engine().poller().forgetTimer(publication->timer);
-  changed(publication->watchers);
-  if (publication->options.on_end)
-    basis_.owe(
-        [told = std::move(publication->options.on_end), end = std::move(over.end)] { told(end); });
+  tellHolders(over);
+  if (const auto publication = publications_.extract(over.parcel))
+    publicationOver(*publication.mapped(), over.end);
+}
+
+void Parcels::publicationOver(Publication& publication, const ParcelEnd& end) {
+  publication.end = end;
+  publication.parts.clear();
+  basis_.engine().poller().forgetTimer(publication.timer);
+  changed(publication.watchers);
+  if (publication.options.on_end)
+    basis_.owe([told = std::move(publication.options.on_end), end] { told(end); });
 }
 
 void Parcels::runOf(const std::shared_ptr<Fetching>& fetching) {
@@ -305,7 +376,8 @@ void Parcels::begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage read
       VIADUCT_TRY(read.digests, decodeDigests(ready.digests));
     }
     VIADUCT_TRY(auto ticket, LeaseTicket::decode(ready.ticket));
-    VIADUCT_TRY(read.lease, fetching->peer()->leases().borrow(std::move(ticket), {}));
+    VIADUCT_TRY(const auto holder, holderOf(*fetching->peer(), ready.holder));
+    VIADUCT_TRY(read.lease, holder->leases().borrow(std::move(ticket), {}));
     return Ok{};
   }();
   if (!borrowed) why = borrowed.error();
@@ -394,8 +466,16 @@ void Parcels::leaseOver(const LentKey& key) {
     basis_.engine().poller().at(basis_.now() + kLookEvery, [this, key] { leaseOver(key); });
     return;
   }
+  const std::shared_ptr<Publication> publication = std::move(found->second.publication);
   lent_.erase(found);
-  owner_.leaseEnded(key.first, key.second);
+  if (key.owner == 0) {
+    owner_.leaseEnded(key.taker, key.part);
+  } else {
+    if (sessions_.contains(key.owner))
+      publication->owner->tellParcel(
+          encodeParcel(FreedMessage{publication->number, key.part, key.taker}));
+    endJoined(publication);
+  }
   run();
 }
 
