@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace viaduct {
@@ -290,6 +291,26 @@ TEST_F(ParcelsTest, ALostOwnerEndsAFetchAsLost) {
   owner_.agent.close();
   ASSERT_FALSE(fetch->wait(60s));
   EXPECT_EQ(fetch->end()->outcome, ParcelOutcome::kLost);
+}
+
+TEST_F(ParcelsTest, ADrainingOwnerSendsWaitingFetchesElsewhere) {
+  auto parcel = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  auto running = one_.agent.fetch(at_one_, "kv", placed(one_));
+  ASSERT_TRUE(parcel->ready({kOne, owner_.of({7})}));
+  ASSERT_TRUE(running->waitPart(kOne, 60s));
+  auto waiting = two_.agent.fetch(at_two_, "none", placed(two_));
+  std::thread drain([this] { static_cast<void>(owner_.agent.drain(60s)); });
+  const Status elsewhere = waiting->wait(60s);
+  ASSERT_FALSE(elsewhere);
+  EXPECT_EQ(elsewhere.error().code, Code::kDraining) << elsewhere.error().text();
+  const auto late = two_.agent.fetch(at_two_, "kv", placed(two_));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kDraining);
+  // A fetch that runs goes on to its end.
+  ASSERT_TRUE(parcel->ready({kTwo, owner_.of({9})}));
+  const Status whole = running->wait(60s);
+  EXPECT_TRUE(whole) << whole.error().text();
+  drain.join();
 }
 
 // A second publishing rank, whose parts are decided about at the owner.

@@ -390,6 +390,13 @@ Status ParcelOwner::report(std::uint64_t session, const ReportMessage& report) {
   return Ok{};
 }
 
+void ParcelOwner::refuseWaiting(const Error& why) {
+  std::vector<TakingGroup*> waiting;
+  for (auto& [key, group] : groups_)
+    if (group.parcel == nullptr && !group.verdict) waiting.push_back(&group);
+  for (TakingGroup* group : waiting) decide(*group, failed(why));
+}
+
 void ParcelOwner::lendFailed(TakerId id, ParcelPart part, Error why) {
   TakingGroup* group = nullptr;
   Taker* const taker = find(id, group);
@@ -557,6 +564,14 @@ void ParcelOwner::tell(const Taker& taker, ParcelMessage message) {
 const ParcelSpec* ParcelOwner::find(std::uint64_t parcel) const {
   const auto found = parcels_.find(parcel);
   return found == parcels_.end() ? nullptr : &found->second.spec;
+}
+
+std::uint64_t ParcelOwner::running(std::uint64_t session) const {
+  std::uint64_t out = 0;
+  for (auto at = takers_.lower_bound({session, 0});
+       at != takers_.end() && at->first.session == session; ++at)
+    if (at->second->parcel != nullptr && !at->second->verdict) ++out;
+  return out;
 }
 
 bool ParcelOwner::isLent(TakerId taker, ParcelPart part, Holder holder) const {

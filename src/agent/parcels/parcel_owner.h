@@ -79,6 +79,7 @@ class ParcelOwner {
   Status report(std::uint64_t session, const ReportMessage& report);
   // Answers a want that this agent may not take up.
   Status refuse(TakerId id, Error why);
+  void refuseWaiting(const Error& why);
   void lendFailed(TakerId taker, ParcelPart part, Error why);
   void leaseEnded(TakerId taker, ParcelPart part);
   void sessionOver(std::uint64_t session, const Error& why);
@@ -86,6 +87,8 @@ class ParcelOwner {
   std::vector<OwnerAction> takeActions() { return std::exchange(actions_, {}); }
 
   const ParcelSpec* find(std::uint64_t parcel) const;
+  // The takers of a session that have a version, and whose groups have no verdict.
+  std::uint64_t running(std::uint64_t session) const;
   // That holder lends the part to the taker, or has been asked to.
   bool isLent(TakerId taker, ParcelPart part, Holder holder) const;
   std::vector<ParcelPart> missing(std::uint64_t parcel) const;

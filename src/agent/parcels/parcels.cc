@@ -239,6 +239,15 @@ Status Parcels::hearAsTaker(TakerId id, ParcelMessage message) {
   return Ok{};
 }
 
+std::uint64_t Parcels::running(const PeerImpl& peer) const {
+  const std::uint64_t session = peer.sessionNumber();
+  std::uint64_t out = owner_.running(session);
+  for (auto at = fetches_.lower_bound({session, 0});
+       at != fetches_.end() && at->first.session == session; ++at)
+    if (at->second->taker.isOffered()) ++out;
+  return out;
+}
+
 void Parcels::sessionOver(PeerImpl& peer, const Error& why) {
   const std::uint64_t session = peer.sessionNumber();
   for (auto at = fetches_.lower_bound({session, 0});
@@ -477,6 +486,24 @@ void Parcels::leaseOver(const LentKey& key) {
     endJoined(publication);
   }
   run();
+}
+
+void Parcels::refuseWaiting(const Error& why) {
+  owner_.refuseWaiting(why);
+  run();
+}
+
+// The handles keep the agent, so it keeps none of them.
+void Parcels::close() {
+  for (const auto& [id, publication] : std::map(publications_))
+    owner_.end(id, {.outcome = ParcelOutcome::kCancelled,
+                    .why = Error{.code = Code::kPeerLost,
+                                 .operation = "parcel",
+                                 .detail = "the publisher's agent is closed"}});
+  run();
+  publications_.clear();
+  joined_.clear();
+  lent_.clear();
 }
 
 void Parcels::changed(base::Watchers& watchers) {

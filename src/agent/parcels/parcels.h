@@ -124,7 +124,13 @@ class Parcels final : public ParcelFrames {
   void giveUp(Fetching& fetching, ParcelOutcome outcome, Error why);
   std::vector<ParcelPart> missing(const Publication& publication) const;
 
+  // This agent drains: a fetch that waits for a version goes elsewhere.
+  void refuseWaiting(const Error& why);
+  // The agent closes, and its peers are lost.
+  void close();
+
   Status heard(PeerImpl& peer, std::span<const std::byte> payload) override;
+  std::uint64_t running(const PeerImpl& peer) const override;
   void sessionOver(PeerImpl& peer, const Error& why) override;
 
  private:
