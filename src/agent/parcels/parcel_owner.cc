@@ -533,9 +533,17 @@ void ParcelOwner::forget(TakingGroup& group) {
 }
 
 void ParcelOwner::finish(Parcel& parcel) {
-  if (!parcel.closing && parcel.spec.takers != 0 && parcel.taken >= parcel.spec.takers)
-    parcel.closing = {.outcome = parcel.whole() ? ParcelOutcome::kWhole : ParcelOutcome::kCancelled,
-                      .version = parcel.spec.version};
+  const std::uint64_t version = parcel.spec.version;
+  if (!parcel.closing && parcel.spec.takers != 0 && parcel.taken >= parcel.spec.takers) {
+    if (parcel.whole())
+      parcel.closing = {.version = version};
+    else
+      parcel.closing = {.outcome = ParcelOutcome::kCancelled,
+                        .version = version,
+                        .why = refused(Code::kCancelled, parcel.spec.name,
+                                       "all groups that may take it ended before it was whole",
+                                       "publish it for more takers")};
+  }
   const auto isOpen = [](const TakingGroup* group) { return !group->counted; };
   if (!parcel.closing || std::ranges::any_of(parcel.groups, isOpen)) return;
   actions_.emplace_back(ParcelOver{.parcel = parcel.id,

@@ -31,6 +31,17 @@ Error overdue(const char* operation, const std::string& name, const char* detail
           .detail = detail};
 }
 
+// Ends a read in a callback, once its transfer has ended.
+class ReadWatcher final : public base::Watcher {
+ public:
+  ReadWatcher(Basis& basis, std::function<void()> end) : basis_(basis), end_(std::move(end)) {}
+  void changed() override { basis_.owe(end_); }
+
+ private:
+  Basis& basis_;
+  const std::function<void()> end_;
+};
+
 // The peer that lends a part, by the name of its agent; empty: the owner.
 Result<std::shared_ptr<PeerImpl>> holderOf(PeerImpl& owner, const std::string& name) {
   if (name.empty()) return owner.shared_from_this();
@@ -95,7 +106,7 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
     out = std::make_shared<Publication>(basis_.shared_from_this(), *this, id);
     out->options = std::move(options);
     if (out->options.life)
-      out->timer = basis_.engine().poller().at(Deadline(*out->options.life).at(), [this, id, name] {
+      out->timer = basis_.engine().poller().at(basis_.now() + *out->options.life, [this, id, name] {
         owner_.end(id, {.outcome = ParcelOutcome::kExpired,
                         .why = overdue("publish", name, "its life is over")});
         run();
@@ -413,7 +424,19 @@ void Parcels::read(const std::shared_ptr<Fetching>& fetching, ParcelPart part) {
   // The fetch has a deadline of its own, and cancels the read.
   if (const Status posted = transfer->post({.deadline = Deadline::never(), .digests = digests});
       !posted)
-    readEnded(fetching, part, posted.error());
+    return readEnded(fetching, part, posted.error());
+  {
+    const auto held = basis_.hold();
+    PartRead& reading = fetching->reads.at(part);
+    if (transfer->running()) {
+      reading.watcher = std::make_shared<ReadWatcher>(
+          basis_, [this, fetching, part] { readEnded(fetching, part, std::nullopt); });
+      transfer->watchers().add(reading.watcher);
+      if (reading.cancelled) transfer->cancel();
+      return;
+    }
+  }
+  readEnded(fetching, part, std::nullopt);  // the posting thread has copied all of it
 }
 
 Status Parcels::plan(Fetching& fetching, ParcelPart part) {
@@ -432,10 +455,7 @@ Status Parcels::plan(Fetching& fetching, ParcelPart part) {
   auto transfer = std::make_shared<TransferImpl>(
       traffic_, lease->sharedPeer(), OpKind::kRead, std::move(into.into),
       Selection{std::move(taken), {}},
-      TransferOptions{.require = fetching.options.require,
-                      .priority = fetching.options.priority,
-                      .on_end = [this, kept = fetching.shared_from_this(), part](
-                                    const TransferEnd& end) { readEnded(kept, part, end.error); }},
+      TransferOptions{.require = fetching.options.require, .priority = fetching.options.priority},
       lease);
   VIADUCT_CHECK(transfer->plan(held));
   fetching.reads.at(part).transfer = std::move(transfer);
@@ -448,6 +468,8 @@ void Parcels::readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart pa
   {
     const auto held = basis_.hold();
     ended = std::move(fetching->reads.extract(part).mapped());
+    if (!why && ended.transfer->state() != TransferState::kDone)
+      why = ended.transfer->result().error.value_or(cancelledRead(part));
     if (ended.lease) ended.lease->peer().leases().giveBack(*ended.lease);
     fetching->taker.readEnded(part, std::move(why));
     changed(fetching->watchers);

@@ -69,6 +69,7 @@ struct PartRead {
   std::shared_ptr<HeldLease> lease = {};
   std::vector<Digest> digests = {};
   std::shared_ptr<TransferImpl> transfer = {};  // null: not planned yet
+  std::shared_ptr<base::Watcher> watcher = {};  // of a transfer that its post has not ended
   bool cancelled = false;
 };
 
@@ -171,6 +172,7 @@ class Parcels final : public ParcelFrames {
   // These two take the lock.
   void read(const std::shared_ptr<Fetching>& fetching, ParcelPart part);
   Status plan(Fetching& fetching, ParcelPart part);
+  // `why`: none if the transfer says it.
   void readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart part,
                  std::optional<Error> why);
   Result<ReadyMessage> lendPart(const LentKey& key, const std::shared_ptr<Publication>& publication,
