@@ -68,6 +68,9 @@ struct PublishedPart {
 struct PublishOptions {
   std::uint64_t version = 0;  // above those of this name that were published here before
   std::uint64_t layout = 0;   // a signature that a fetch compares; 0: none
+  // The agent that decides about the parcel. All publishing ranks name the same one, and fetches go
+  // to it. None: this agent.
+  std::optional<Peer> owner = {};
   // All parts, of all ranks. Empty: `ready` has all.
   std::vector<ParcelPart> parts = {};
   std::vector<PublishedPart> ready = {};  // those that are ready already

@@ -304,7 +304,11 @@ Result<PublishedParcel> Agent::publish(const std::string& name, PublishOptions o
     for (const PublishedPart& part : ready) options.parts.push_back(part.part);
   auto held = impl_->hold();
   if (impl_->peers().drains()) return impl_->peers().drainError("publish");
-  VIADUCT_TRY(auto impl, impl_->parcels().publish(name, std::move(options)));
+  std::shared_ptr<agent::PeerImpl> owner;
+  if (options.owner) {
+    VIADUCT_TRY(owner, ownPeer(*impl_, options.owner->impl_, "publish"));
+  }
+  VIADUCT_TRY(auto impl, impl_->parcels().publish(name, std::move(options), std::move(owner)));
   held.unlock();
   PublishedParcel parcel(std::move(impl));
   for (PublishedPart& part : ready) VIADUCT_CHECK(parcel.ready(std::move(part)));

@@ -167,6 +167,7 @@ void AgentImpl::letGo() {
   traffic_.endReaching(nullptr,
                        {.code = Code::kPeerLost, .operation = "close", .detail = "closed here"});
   peers_.close();
+  parcels_.close();
   {
     const Still still(rails_);
     rails_.forget();

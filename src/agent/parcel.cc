@@ -92,7 +92,7 @@ Status PublishedParcel::ready(PublishedPart part) {
   VIADUCT_TRY(auto held_part, agent::heldPart(*impl_, part.blocks));
   const auto held = impl_->basis().hold();
   VIADUCT_CHECK(impl_->basis().usable("parcel"));
-  return impl_->parcels().makeReady(*impl_, part.part, std::move(held_part));
+  return impl_->parcels().makeReady(impl_, part.part, std::move(held_part));
 }
 
 std::vector<ParcelPart> PublishedParcel::missing() const {

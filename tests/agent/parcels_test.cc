@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace viaduct {
@@ -305,6 +306,116 @@ TEST_F(ParcelsTest, ALostOwnerEndsAFetchAsLost) {
   owner_.agent.close();
   ASSERT_FALSE(fetch->wait(60s));
   EXPECT_EQ(fetch->end()->outcome, ParcelOutcome::kLost);
+}
+
+TEST_F(ParcelsTest, ADrainingOwnerSendsWaitingFetchesElsewhere) {
+  auto parcel = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  auto running = one_.agent.fetch(at_one_, "kv", placed(one_));
+  ASSERT_TRUE(parcel->ready({kOne, owner_.of({7})}));
+  ASSERT_TRUE(running->waitPart(kOne, 60s));
+  auto waiting = two_.agent.fetch(at_two_, "none", placed(two_));
+  std::thread drain([this] { static_cast<void>(owner_.agent.drain(60s)); });
+  const Status elsewhere = waiting->wait(60s);
+  ASSERT_FALSE(elsewhere);
+  EXPECT_EQ(elsewhere.error().code, Code::kDraining) << elsewhere.error().text();
+  const auto late = two_.agent.fetch(at_two_, "kv", placed(two_));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kDraining);
+  // A fetch that runs goes on to its end.
+  ASSERT_TRUE(parcel->ready({kTwo, owner_.of({9})}));
+  const Status whole = running->wait(60s);
+  EXPECT_TRUE(whole) << whole.error().text();
+  drain.join();
+}
+
+// A second publishing rank, whose parts are decided about at the owner.
+class JoinedParcelsTest : public ParcelsTest {
+ protected:
+  static constexpr ParcelPart kThere{.rank = 1, .component = 3};
+  PublishOptions ofSecondRank(std::vector<ParcelPart> parts) {
+    return {.version = 1, .owner = at_rank_, .parts = std::move(parts)};
+  }
+  PublishOptions ofOwner() const { return {.version = 1, .parts = {kOne, kThere}}; }
+
+  ParcelAgent rank_{"rank 1"};
+  Peer at_rank_ = meet(rank_, owner_);
+  Peer rank_at_one_ = meet(one_, rank_), rank_at_two_ = meet(two_, rank_);
+};
+
+TEST_F(JoinedParcelsTest, PartsOfTwoRanksAreOneParcel) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  auto second = rank_.agent.publish("kv", ofSecondRank({kThere, kOne}));
+  ASSERT_TRUE(first && second) << second.error().text();
+  auto fetch = one_.agent.fetch(at_one_, "kv", placed(one_));
+  rank_.fill(0, 77);
+  ASSERT_TRUE(first->ready({kOne, owner_.of({4})}));
+  ASSERT_TRUE(fetch->waitPart(kOne, 60s));
+  EXPECT_EQ(fetch->missing(), std::vector{kThere});
+  ASSERT_TRUE(second->ready({kThere, rank_.of({0})}));
+  const Status whole = fetch->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_TRUE(one_.holds(1, 5) && one_.holds(3, 77));
+  ASSERT_TRUE(first->withdraw());
+  EXPECT_EQ(second->wait(60s)->outcome, ParcelOutcome::kCancelled);
+}
+
+TEST_F(JoinedParcelsTest, RanksThatDeclareItDifferentlyAllHearIt) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  auto fetch = one_.agent.fetch(at_one_, "kv", placed(one_));
+  auto second = rank_.agent.publish("kv", ofSecondRank({kThere}));
+  ASSERT_TRUE(second);
+  const auto at_second = second->wait(60s), at_first = first->wait(60s);
+  const Status at_consumer = fetch->wait(60s);
+  ASSERT_TRUE(at_second && at_first && !at_consumer);
+  for (const std::string& text :
+       {at_second->why->text(), at_first->why->text(), at_consumer.error().text()})
+    EXPECT_NE(text.find("part 1 of rank 0"), std::string::npos) << text;
+}
+
+TEST_F(JoinedParcelsTest, ALostRankFailsTheParcelForAll) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  {
+    auto second = rank_.agent.publish("kv", ofSecondRank({kOne, kThere}));
+    ASSERT_TRUE(second->ready({kThere, rank_.of({0})}));
+    auto fetch = one_.agent.fetch(at_one_, "kv", placed(one_));
+    ASSERT_TRUE(fetch->waitPart(kThere, 60s));
+    rank_.agent.close();
+    const Status failed = fetch->wait(60s);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(fetch->end()->outcome, ParcelOutcome::kFailed) << failed.error().text();
+    EXPECT_EQ(fetch->end()->part, kThere);
+  }
+  EXPECT_EQ(first->wait(60s)->part, kThere);
+}
+
+TEST_F(JoinedParcelsTest, ARankThatWithdrawsEndsItForAll) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  auto second = rank_.agent.publish("kv", ofSecondRank({kOne, kThere}));
+  ASSERT_TRUE(second->ready({kThere, rank_.of({0})}));
+  auto fetch = one_.agent.fetch(at_one_, "kv", placed(one_));
+  ASSERT_TRUE(fetch->waitPart(kThere, 60s));
+  ASSERT_TRUE(second->withdraw());
+  ASSERT_FALSE(fetch->wait(60s));
+  EXPECT_EQ(fetch->end()->outcome, ParcelOutcome::kCancelled);
+  EXPECT_EQ(first->wait(60s)->outcome, ParcelOutcome::kCancelled);
+  // A later fetch of exactly that version hears it at once.
+  FetchOptions exact = placed(one_);
+  exact.version = 1;
+  exact.exact = true;
+  auto late = one_.agent.fetch(at_one_, "kv", std::move(exact));
+  ASSERT_FALSE(late->wait(60s));
+  EXPECT_EQ(late->end()->outcome, ParcelOutcome::kCancelled);
+}
+
+TEST_F(JoinedParcelsTest, ALostOwnerFreesTheBlocksOfTheOtherRanks) {
+  auto second = rank_.agent.publish("kv", ofSecondRank({kOne, kThere}));
+  ASSERT_TRUE(second->ready({kThere, rank_.of({0})}));
+  auto fetch = one_.agent.fetch(at_one_, "kv", placed(one_));
+  ASSERT_TRUE(fetch->waitPart(kThere, 60s));
+  owner_.agent.close();
+  ASSERT_FALSE(fetch->wait(60s));
+  EXPECT_EQ(fetch->end()->outcome, ParcelOutcome::kLost);
+  EXPECT_EQ(second->wait(60s)->outcome, ParcelOutcome::kLost);
 }
 
 TEST_F(ParcelsTest, AnAgentFetchesFromItself) {

@@ -32,6 +32,26 @@ namespace viaduct::agent {
 
 using AgentIdBytes = std::array<std::uint8_t, 16>;
 
+// One rank that fetches: its session's number at the owner, and the fetch's number there.
+struct TakerId {
+  std::uint64_t session = 0, number = 0;
+  friend auto operator<=>(const TakerId&, const TakerId&) = default;
+};
+auto fields(base::Is<TakerId> auto& t) { return std::tie(t.session, t.number); }
+
+// The declaration of a parcel, alike at all publishing ranks.
+struct ParcelSpec {
+  std::string name = {};
+  std::uint64_t version = 0, layout = 0;
+  std::vector<ParcelPart> parts = {};  // ascending
+  std::uint32_t takers = 0;            // 0: any number
+  friend bool operator==(const ParcelSpec&, const ParcelSpec&) = default;
+};
+auto fields(base::Is<ParcelSpec> auto& s) {
+  return base::list(base::line(kMaxParcelName, s.name), s.version, s.layout,
+                    base::atMost(kMaxParcelParts, s.parts), s.takers);
+}
+
 // A consumer rank asks for a parcel. The numbers of a session's fetches ascend from 1.
 struct WantMessage {
   std::uint64_t number = 0;
@@ -87,8 +107,63 @@ struct VerdictMessage {
 auto fields(base::Is<ReportMessage> auto& m) { return std::tie(m.number, m.end); }
 auto fields(base::Is<VerdictMessage> auto& m) { return std::tie(m.number, m.end); }
 
+// A publishing rank has parts of a parcel. Its numbers ascend from 1 in a session.
+struct AddMessage {
+  std::uint64_t number = 0;
+  ParcelSpec spec = {};
+};
+// A part of it is ready.
+struct HasMessage {
+  std::uint64_t number = 0;
+  ParcelPart part = {};
+};
+// The owner asks the rank to lend a part to that consumer.
+struct LendMessage {
+  std::uint64_t number = 0;
+  ParcelPart part = {};
+  TakerId taker = {};
+  std::string consumer = {};  // the name of its agent
+};
+// The rank has lent it, or says why it cannot.
+struct LentMessage {
+  std::uint64_t number = 0;
+  ParcelPart part = {};
+  TakerId taker = {};
+  base::Bytes ticket = {}, digests = {};
+  std::optional<Error> why = {};
+};
+// The owner asks the rank to end its leases to that consumer.
+struct CutMessage {
+  std::uint64_t number = 0;
+  TakerId taker = {};
+};
+// A lease of the rank has ended.
+struct FreedMessage {
+  std::uint64_t number = 0;
+  ParcelPart part = {};
+  TakerId taker = {};
+};
+// The rank withdraws. Or the owner: nobody reads the parcel any more.
+struct CloseMessage {
+  bool by_owner = false;
+  std::uint64_t number = 0;
+  ParcelEnd end = {};
+};
+auto fields(base::Is<AddMessage> auto& m) { return std::tie(m.number, m.spec); }
+auto fields(base::Is<HasMessage> auto& m) { return std::tie(m.number, m.part); }
+auto fields(base::Is<LendMessage> auto& m) {
+  return base::list(m.number, m.part, m.taker, base::line(kMaxParcelName, m.consumer));
+}
+auto fields(base::Is<LentMessage> auto& m) {
+  return std::tie(m.number, m.part, m.taker, m.ticket, m.digests, m.why);
+}
+auto fields(base::Is<CutMessage> auto& m) { return std::tie(m.number, m.taker); }
+auto fields(base::Is<FreedMessage> auto& m) { return std::tie(m.number, m.part, m.taker); }
+auto fields(base::Is<CloseMessage> auto& m) { return std::tie(m.by_owner, m.number, m.end); }
+
 using ParcelMessage =
-    std::variant<WantMessage, OfferMessage, ReadyMessage, ReportMessage, VerdictMessage>;
+    std::variant<WantMessage, OfferMessage, ReadyMessage, ReportMessage, VerdictMessage, AddMessage,
+                 HasMessage, LendMessage, LentMessage, CutMessage, FreedMessage, CloseMessage>;
 
 base::Bytes encodeParcel(const ParcelMessage& message);
 Result<ParcelMessage> decodeParcel(std::span<const std::byte> payload);

@@ -29,6 +29,22 @@ std::string textOf(ParcelPart part) {
   return fmt::format("part {} of rank {}", part.component, part.rank);
 }
 
+// Says in which field two declarations of one version differ.
+std::string difference(const ParcelSpec& there, const ParcelSpec& here) {
+  if (there.layout != here.layout)
+    return fmt::format("layout {:#x} is published, and this one has {:#x}", there.layout,
+                       here.layout);
+  if (there.takers != here.takers)
+    return fmt::format("{} takers are published, and this one has {}", there.takers, here.takers);
+  for (const ParcelPart part : there.parts)
+    if (!std::ranges::binary_search(here.parts, part))
+      return fmt::format("{} is published, and this one lacks it", textOf(part));
+  for (const ParcelPart part : here.parts)
+    if (!std::ranges::binary_search(there.parts, part))
+      return fmt::format("{} is not published, and this one has it", textOf(part));
+  return "it is about to end";
+}
+
 }  // namespace
 
 Status ParcelOwner::checkSpec(const ParcelSpec& spec) const {
@@ -66,11 +82,9 @@ Result<std::uint64_t> ParcelOwner::publish(ParcelSpec spec) {
     if (other->spec.version == spec.version) {
       if (other->spec == spec && !other->closing) return other->id;
       return refused(Code::kInvalid, spec.name,
-                     fmt::format("version {} is there with {} parts, layout {:#x} and {} takers; "
-                                 "this one has {} parts, layout {:#x} and {} takers",
-                                 spec.version, other->spec.parts.size(), other->spec.layout,
-                                 other->spec.takers, spec.parts.size(), spec.layout, spec.takers),
-                     "give the other contents another version");
+                     fmt::format("version {}: {}", spec.version, difference(other->spec, spec)),
+                     "declare it alike at all publishing ranks, and other contents as a new "
+                     "version");
     }
   if (!versions.empty() && versions.front()->spec.version > spec.version)
     return refused(Code::kInvalid, spec.name,
@@ -92,6 +106,12 @@ Result<std::uint64_t> ParcelOwner::publish(ParcelSpec spec) {
   by_name_[parcel.spec.name].insert(id);
   placeWaiting(parcel.spec.name);
   return id;
+}
+
+void ParcelOwner::conflict(const ParcelSpec& spec, const Error& why) {
+  for (const Parcel* parcel : versionsOf(spec.name))
+    if (parcel->spec.version == spec.version && !parcel->whole() && !parcel->closing)
+      return end(parcel->id, failed(why));
 }
 
 void ParcelOwner::addHolder(std::uint64_t parcel, Holder holder) {
@@ -262,17 +282,30 @@ void ParcelOwner::place(TakingGroup& group) {
     }
   }
   if (chosen != nullptr) return attach(group, *chosen);
+  if (auto end = absence(want, full, older)) decide(group, *std::move(end));
+}
+
+// The reason for which the version will not come; none: it may.
+std::optional<ParcelEnd> ParcelOwner::absence(const WantMessage& want, bool full,
+                                              bool older) const {
   if (full)
-    return decide(
-        group,
-        failed(refused(Code::kStale, want.name, "all groups that may take it have asked already",
-                       "publish it for more takers, or ask for the next version")));
-  if (want.exact && older)
-    decide(group, {.outcome = ParcelOutcome::kSuperseded,
+    return failed(refused(Code::kStale, want.name, "all groups that may take it have asked already",
+                          "publish it for more takers, or ask for the next version"));
+  if (!want.exact) return std::nullopt;
+  const auto ended = std::ranges::find_if(recent_, [&](const EndedParcel& one) {
+    return one.version == want.version && one.name == want.name;
+  });
+  if (ended != recent_.end() && ended->end.outcome != ParcelOutcome::kWhole) return ended->end;
+  if (ended != recent_.end())
+    return failed(refused(Code::kStale, want.name,
+                          fmt::format("version {} was taken by all its groups", want.version),
+                          "publish it for more takers, or ask for the next version"));
+  if (!older) return std::nullopt;
+  return ParcelEnd{.outcome = ParcelOutcome::kSuperseded,
                    .version = want.version,
                    .why = refused(Code::kStale, want.name,
                                   fmt::format("a version newer than {} is there", want.version),
-                                  "ask for the newer version")});
+                                  "ask for the newer version")};
 }
 
 void ParcelOwner::attach(TakingGroup& group, Parcel& parcel) {
@@ -357,6 +390,13 @@ Status ParcelOwner::report(std::uint64_t session, const ReportMessage& report) {
   return Ok{};
 }
 
+void ParcelOwner::refuseWaiting(const Error& why) {
+  std::vector<TakingGroup*> waiting;
+  for (auto& [key, group] : groups_)
+    if (group.parcel == nullptr && !group.verdict) waiting.push_back(&group);
+  for (TakingGroup* group : waiting) decide(*group, failed(why));
+}
+
 void ParcelOwner::lendFailed(TakerId id, ParcelPart part, Error why) {
   TakingGroup* group = nullptr;
   Taker* const taker = find(id, group);
@@ -402,7 +442,8 @@ void ParcelOwner::cutOff(const TakingGroup& group, const Taker& taker) {
   if (group.parcel == nullptr) return;
   std::set<Holder> holders;
   for (const auto& [part, holder] : taker.lent) holders.insert(holder);
-  for (const Holder holder : holders) actions_.emplace_back(CutTaker{holder, taker.id});
+  for (const Holder holder : holders)
+    actions_.emplace_back(CutTaker{holder, group.parcel->id, taker.id});
 }
 
 void ParcelOwner::decideIfRead(TakingGroup& group) {
@@ -492,14 +533,30 @@ void ParcelOwner::forget(TakingGroup& group) {
 }
 
 void ParcelOwner::finish(Parcel& parcel) {
-  if (!parcel.closing && parcel.spec.takers != 0 && parcel.taken >= parcel.spec.takers)
-    parcel.closing = {.outcome = parcel.whole() ? ParcelOutcome::kWhole : ParcelOutcome::kCancelled,
-                      .version = parcel.spec.version};
+  const std::uint64_t version = parcel.spec.version;
+  if (!parcel.closing && parcel.spec.takers != 0 && parcel.taken >= parcel.spec.takers) {
+    if (parcel.whole())
+      parcel.closing = {.version = version};
+    else
+      parcel.closing = {.outcome = ParcelOutcome::kCancelled,
+                        .version = version,
+                        .why = refused(Code::kCancelled, parcel.spec.name,
+                                       "all groups that may take it ended before it was whole",
+                                       "publish it for more takers")};
+  }
   const auto isOpen = [](const TakingGroup* group) { return !group->counted; };
   if (!parcel.closing || std::ranges::any_of(parcel.groups, isOpen)) return;
   actions_.emplace_back(ParcelOver{.parcel = parcel.id,
                                    .holders = {parcel.holders.begin(), parcel.holders.end()},
+                                   .parts = parcel.parts.size(),
                                    .end = *parcel.closing});
+  if (recent_.size() == kRemembered) recent_.pop_front();
+  recent_.push_back({parcel.spec.name, parcel.spec.version, *parcel.closing});
+  if (recent_.back().end.outcome == ParcelOutcome::kSuperseded)
+    recent_.back().end.why =
+        refused(Code::kStale, parcel.spec.name,
+                fmt::format("a version newer than {} was published", parcel.spec.version),
+                "ask for the newer version");
   // Ranks that have not asked yet will hear the verdict.
   for (TakingGroup* group : parcel.groups) group->parcel = nullptr;
   const auto of_name = by_name_.find(parcel.spec.name);
@@ -515,6 +572,22 @@ void ParcelOwner::tell(const Taker& taker, ParcelMessage message) {
 const ParcelSpec* ParcelOwner::find(std::uint64_t parcel) const {
   const auto found = parcels_.find(parcel);
   return found == parcels_.end() ? nullptr : &found->second.spec;
+}
+
+std::uint64_t ParcelOwner::running(std::uint64_t session) const {
+  std::uint64_t out = 0;
+  for (auto at = takers_.lower_bound({session, 0});
+       at != takers_.end() && at->first.session == session; ++at)
+    if (at->second->parcel != nullptr && !at->second->verdict) ++out;
+  return out;
+}
+
+bool ParcelOwner::isLent(TakerId taker, ParcelPart part, Holder holder) const {
+  const auto found = takers_.find(taker);
+  if (found == takers_.end()) return false;
+  const Taker& of = *std::ranges::find(found->second->takers, taker, &Taker::id);
+  const auto lent = of.lent.find(part);
+  return lent != of.lent.end() && lent->second == holder;
 }
 
 std::vector<ParcelPart> ParcelOwner::missing(std::uint64_t parcel) const {

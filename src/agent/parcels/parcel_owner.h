@@ -22,21 +22,6 @@
 
 namespace viaduct::agent {
 
-// One rank that fetches: its session's number at this agent, and the fetch's number there.
-struct TakerId {
-  std::uint64_t session = 0, number = 0;
-  friend auto operator<=>(const TakerId&, const TakerId&) = default;
-};
-
-// The declaration of a parcel, alike at all publishing ranks.
-struct ParcelSpec {
-  std::string name = {};
-  std::uint64_t version = 0, layout = 0;
-  std::vector<ParcelPart> parts = {};  // ascending
-  std::uint32_t takers = 0;            // 0: any number
-  friend bool operator==(const ParcelSpec&, const ParcelSpec&) = default;
-};
-
 // A holder of parts by its session's number; 0: this agent.
 using Holder = std::uint64_t;
 
@@ -54,6 +39,7 @@ struct LendPart {
 // The holder ends all its leases to this taker.
 struct CutTaker {
   Holder holder = 0;
+  std::uint64_t parcel = 0;
   TakerId taker = {};
 };
 // No rank of the group reads any more.
@@ -66,6 +52,7 @@ struct GroupOver {
 struct ParcelOver {
   std::uint64_t parcel = 0;
   std::vector<Holder> holders = {};  // of other agents
+  std::size_t parts = 0;
   ParcelEnd end = {};
 };
 using OwnerAction = std::variant<TellTaker, LendPart, CutTaker, GroupOver, ParcelOver>;
@@ -75,12 +62,15 @@ class ParcelOwner {
   static constexpr std::size_t kMaxParcels = std::size_t{1} << 16U;
   static constexpr std::size_t kMaxTakers = 4096;      // of one session
   static constexpr std::size_t kMaxIncomplete = 1024;  // groups with a verdict that lack ranks
+  static constexpr std::size_t kRemembered = 1024;     // parcels that have ended
 
   // The same declaration again is the same parcel.
   Result<std::uint64_t> publish(ParcelSpec spec);
   // Another agent has parts of the parcel.
   void addHolder(std::uint64_t parcel, Holder holder);
   Status ready(std::uint64_t parcel, ParcelPart part, Holder holder = 0);
+  // Another rank declares this version in another way. Unless it is whole, it fails.
+  void conflict(const ParcelSpec& spec, const Error& why);
   // Withdrawn, expired, or a part has failed.
   void end(std::uint64_t parcel, ParcelEnd end);
 
@@ -89,6 +79,7 @@ class ParcelOwner {
   Status report(std::uint64_t session, const ReportMessage& report);
   // Answers a want that this agent may not take up.
   Status refuse(TakerId id, Error why);
+  void refuseWaiting(const Error& why);
   void lendFailed(TakerId taker, ParcelPart part, Error why);
   void leaseEnded(TakerId taker, ParcelPart part);
   void sessionOver(std::uint64_t session, const Error& why);
@@ -96,6 +87,10 @@ class ParcelOwner {
   std::vector<OwnerAction> takeActions() { return std::exchange(actions_, {}); }
 
   const ParcelSpec* find(std::uint64_t parcel) const;
+  // The takers of a session that have a version, and whose groups have no verdict.
+  std::uint64_t running(std::uint64_t session) const;
+  // That holder lends the part to the taker, or has been asked to.
+  bool isLent(TakerId taker, ParcelPart part, Holder holder) const;
   std::vector<ParcelPart> missing(std::uint64_t parcel) const;
   std::uint64_t taken(std::uint64_t parcel) const;
   std::size_t parcels() const { return parcels_.size(); }
@@ -153,6 +148,7 @@ class ParcelOwner {
   std::vector<Parcel*> versionsOf(const std::string& name);  // the newest first
   void placeWaiting(const std::string& name);
   void place(TakingGroup& group);
+  std::optional<ParcelEnd> absence(const WantMessage& want, bool full, bool older) const;
   void attach(TakingGroup& group, Parcel& parcel);
   void admit(TakingGroup& group, Taker& taker);
   void lend(TakingGroup& group, Taker& taker, ParcelPart part, Holder holder);
@@ -179,6 +175,12 @@ class ParcelOwner {
   std::map<TakerId, TakingGroup*> takers_;
   std::map<std::uint64_t, SessionTakers> sessions_;
   std::deque<GroupKey> incomplete_;
+  struct EndedParcel {
+    std::string name;
+    std::uint64_t version;
+    ParcelEnd end;
+  };
+  std::deque<EndedParcel> recent_;  // the last parcels that have ended
   std::vector<OwnerAction> actions_;
 };
 

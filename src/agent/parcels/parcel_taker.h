@@ -53,7 +53,7 @@ class ParcelTaker {
   std::uint64_t version() const { return version_; }
   bool has(ParcelPart part) const { return read_.contains(part); }
   std::vector<ParcelPart> missing() const;
-  bool isOver() const { return state_ == State::kEnded; }
+  bool isOffered() const { return state_ != State::kAsking; }
   const std::optional<ParcelEnd>& end() const { return end_; }
 
  private:

@@ -41,6 +41,27 @@ Error otherOwner(const WantMessage& want, const AgentIdBytes& here) {
           .remedy = "ask the application for the present publisher"};
 }
 
+// Ends a read in a callback, once its transfer has ended.
+class ReadWatcher final : public base::Watcher {
+ public:
+  ReadWatcher(Basis& basis, std::function<void()> end) : basis_(basis), end_(std::move(end)) {}
+  void changed() override { basis_.owe(end_); }
+
+ private:
+  Basis& basis_;
+  const std::function<void()> end_;
+};
+
+// The peer that lends a part, by the name of its agent; empty: the owner.
+Result<std::shared_ptr<PeerImpl>> holderOf(PeerImpl& owner, const std::string& name) {
+  if (name.empty()) return owner.shared_from_this();
+  if (auto holder = owner.peers().find(name)) return holder;
+  return Error{.code = Code::kNotFound,
+               .operation = "fetch",
+               .detail = fmt::format("the part is at agent {}, which is no peer here", name),
+               .remedy = "connect to all agents that publish parts of the parcel"};
+}
+
 Error neverGiven(std::uint64_t number, std::uint64_t last) {
   return brokenRule(
       fmt::format("fetch {} of a parcel was never begun: the last one is {}", number, last));
@@ -82,7 +103,9 @@ Parcels::Parcels(Basis& basis, Traffic& traffic) : basis_(basis), traffic_(traff
 Parcels::~Parcels() = default;
 
 Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
-                                                      PublishOptions options) {
+                                                      PublishOptions options,
+                                                      std::shared_ptr<PeerImpl> owner) {
+  if (owner != nullptr) return join(name, std::move(options), std::move(owner));
   VIADUCT_TRY(const std::uint64_t id, owner_.publish({.name = name,
                                                       .version = options.version,
                                                       .layout = options.layout,
@@ -93,7 +116,7 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
     out = std::make_shared<Publication>(basis_.shared_from_this(), *this, id);
     out->options = std::move(options);
     if (out->options.life)
-      out->timer = basis_.engine().poller().at(Deadline(*out->options.life).at(), [this, id, name] {
+      out->timer = basis_.engine().poller().at(basis_.now() + *out->options.life, [this, id, name] {
         owner_.end(id, {.outcome = ParcelOutcome::kExpired,
                         .why = overdue("publish", name, "its life is over")});
         run();
@@ -104,20 +127,44 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
   return kept;
 }
 
-Status Parcels::makeReady(Publication& publication, ParcelPart part, HeldPart held) {
-  publication.parts.try_emplace(part, std::move(held));
-  Status ready = owner_.ready(publication.id(), part);
+Status Parcels::makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part,
+                          HeldPart held) {
+  if (publication->owner == nullptr) {
+    publication->parts.try_emplace(part, std::move(held));
+    Status ready = owner_.ready(publication->id(), part);
+    run();
+    return ready;
+  }
+  const auto refused = [&](const char* why) -> Status {
+    return Error{.code = Code::kInvalid,
+                 .operation = fmt::format("parcel {}", publication->spec.name),
+                 .detail = fmt::format("part {} of rank {} {}", part.component, part.rank, why)};
+  };
+  if (publication->closing) return errorOf(*publication->closing, publication->spec.name);
+  if (!std::ranges::binary_search(publication->spec.parts, part)) return refused("is not declared");
+  if (!publication->parts.try_emplace(part, std::move(held)).second)
+    return refused("was ready before");
+  publication->owner->tellParcel(encodeParcel(HasMessage{publication->number, part}));
   run();
-  return ready;
+  return Ok{};
 }
 
+// The owner answers when nobody reads any more.
 void Parcels::withdraw(Publication& publication, ParcelEnd end) {
-  owner_.end(publication.id(), std::move(end));
+  if (publication.owner == nullptr)
+    owner_.end(publication.id(), std::move(end));
+  else if (!publication.closing)
+    publication.owner->tellParcel(
+        encodeParcel(CloseMessage{.number = publication.number, .end = std::move(end)}));
   run();
 }
 
 std::vector<ParcelPart> Parcels::missing(const Publication& publication) const {
-  return owner_.missing(publication.id());
+  if (publication.owner == nullptr) return owner_.missing(publication.id());
+  std::vector<ParcelPart> out;
+  for (const ParcelPart part : publication.spec.parts)
+    if (!publication.parts.contains(part)) out.push_back(part);
+  return out;
 }
 
 Parcels::ParcelSession& Parcels::sessionOf(PeerImpl& peer) {
@@ -177,6 +224,14 @@ Status Parcels::hear(PeerImpl& peer, ParcelMessage message) {
     return hearAsOwner(peer, std::move(*want));
   if (const auto* const report = std::get_if<ReportMessage>(&message))
     return owner_.report(session, *report);
+  if (auto* const add = std::get_if<AddMessage>(&message)) return hearAdd(peer, std::move(*add));
+  const auto* const close = std::get_if<CloseMessage>(&message);
+  if (std::holds_alternative<HasMessage>(message) || std::holds_alternative<LentMessage>(message) ||
+      std::holds_alternative<FreedMessage>(message) || (close != nullptr && !close->by_owner))
+    return hearOfAdded(peer, message);
+  if (std::holds_alternative<LendMessage>(message) || std::holds_alternative<CutMessage>(message) ||
+      close != nullptr)
+    return hearAsHolder(peer, message);
   const auto number = [&](const auto& m) -> std::uint64_t { return m.number; };
   const TakerId id{session, std::visit(number, message)};
   if (const std::uint64_t last = sessionOf(peer).last_fetch; id.number > last)
@@ -207,6 +262,15 @@ Status Parcels::hearAsTaker(TakerId id, ParcelMessage message) {
   return Ok{};
 }
 
+std::uint64_t Parcels::running(const PeerImpl& peer) const {
+  const std::uint64_t session = peer.sessionNumber();
+  std::uint64_t out = owner_.running(session);
+  for (auto at = fetches_.lower_bound({session, 0});
+       at != fetches_.end() && at->first.session == session; ++at)
+    if (at->second->taker.isOffered()) ++out;
+  return out;
+}
+
 void Parcels::sessionOver(PeerImpl& peer, const Error& why) {
   const std::uint64_t session = peer.sessionNumber();
   for (auto at = fetches_.lower_bound({session, 0});
@@ -216,6 +280,8 @@ void Parcels::sessionOver(PeerImpl& peer, const Error& why) {
   }
   sessions_.erase(session);
   owner_.sessionOver(session, why);
+  holderLost(session);
+  ownerLost(session, why);
   run();
 }
 
@@ -238,39 +304,60 @@ void Parcels::run(TellTaker& tell) {
 }
 
 void Parcels::run(LendPart& lend) {
-  const LentKey key{lend.taker, lend.part};
   const auto to = sessions_.find(lend.taker.session);
-  const HeldPart& part = publications_.at(lend.parcel)->parts.at(lend.part);
   if (to == sessions_.end())
     return owner_.lendFailed(lend.taker, lend.part,
                              {.code = Code::kPeerLost,
                               .operation = "lease",
                               .detail = "the session with the consumer is over"});
+  if (lend.holder != 0) return askHolder(lend);
   const std::shared_ptr<PeerImpl> peer = to->second.peer;
-  auto lease = peer->leases().lend(part.blocks, part.ranges,
-                                   {.duration = Duration::max(),
-                                    .on_end =
-                                        [basis = basis_.shared_from_this(), this, key](LeaseState) {
-                                          const auto held = basis->hold();
-                                          leaseOver(key);
-                                        }},
-                                   true);
-  if (!lease) return owner_.lendFailed(lend.taker, lend.part, std::move(lease).error());
-  peer->tellParcel(encodeParcel(ReadyMessage{.number = lend.taker.number,
-                                             .part = lend.part,
-                                             .ticket = peer->leases().ticketOf(**lease),
-                                             .digests = part.digests}));
-  lent_[key] = {.peer = peer, .lease = *std::move(lease)};
+  auto ready =
+      lendPart({.taker = lend.taker, .part = lend.part}, publications_.at(lend.parcel), peer);
+  if (ready)
+    peer->tellParcel(encodeParcel(*std::move(ready)));
+  else
+    owner_.lendFailed(lend.taker, lend.part, std::move(ready).error());
+}
+
+Result<ReadyMessage> Parcels::lendPart(const LentKey& key,
+                                       const std::shared_ptr<Publication>& publication,
+                                       const std::shared_ptr<PeerImpl>& peer) {
+  const HeldPart& part = publication->parts.at(key.part);
+  auto on_end = [basis = basis_.shared_from_this(), this, key](LeaseState) {
+    const auto held = basis->hold();
+    leaseOver(key);
+  };
+  VIADUCT_TRY(auto lease, peer->leases().lend(
+                              part.blocks, part.ranges,
+                              {.duration = Duration::max(), .on_end = std::move(on_end)}, true));
+  ReadyMessage ready{.number = key.taker.number,
+                     .part = key.part,
+                     .ticket = peer->leases().ticketOf(*lease),
+                     .digests = part.digests};
+  lent_[key] = {.peer = peer, .lease = std::move(lease), .publication = publication};
+  return ready;
 }
 
 void Parcels::run(CutTaker& cut) {
-  for (auto at = lent_.lower_bound({cut.taker, {}});
-       at != lent_.end() && at->first.first == cut.taker; ++at)
+  if (cut.holder == 0) return cutLeases(0, cut.taker);
+  const auto number = number_of_.find({cut.holder, cut.parcel});
+  const auto holder = sessions_.find(cut.holder);
+  if (number != number_of_.end() && holder != sessions_.end())
+    holder->second.peer->tellParcel(encodeParcel(CutMessage{number->second, cut.taker}));
+}
+
+void Parcels::cutLeases(std::uint64_t owner, TakerId taker) {
+  for (auto at = lent_.lower_bound({owner, taker, {}});
+       at != lent_.end() && at->first.owner == owner && at->first.taker == taker; ++at)
     at->second.peer->leases().endLent(*at->second.lease, LeaseState::kRevoked);
 }
 
+// A parcel that only other ranks have published has no publication here.
 void Parcels::run(GroupOver& over) {
-  Publication& publication = *publications_.at(over.parcel);
+  const auto found = publications_.find(over.parcel);
+  if (found == publications_.end()) return;
+  Publication& publication = *found->second;
   ++publication.taken;
   changed(publication.watchers);
   if (publication.options.on_taken)
@@ -279,14 +366,18 @@ void Parcels::run(GroupOver& over) {
 }
 
 void Parcels::run(ParcelOver& over) {
-  const auto publication = std::move(publications_.extract(over.parcel).mapped());
-  publication->end = over.end;
-  publication->parts.clear();
-  basis_.engine().poller().forgetTimer(publication->timer);
-  changed(publication->watchers);
-  if (publication->options.on_end)
-    basis_.owe(
-        [told = std::move(publication->options.on_end), end = std::move(over.end)] { told(end); });
+  tellHolders(over);
+  if (const auto publication = publications_.extract(over.parcel))
+    publicationOver(*publication.mapped(), over.end);
+}
+
+void Parcels::publicationOver(Publication& publication, const ParcelEnd& end) {
+  publication.end = end;
+  publication.parts.clear();
+  basis_.engine().poller().forgetTimer(publication.timer);
+  changed(publication.watchers);
+  if (publication.options.on_end)
+    basis_.owe([told = std::move(publication.options.on_end), end] { told(end); });
 }
 
 void Parcels::runOf(const std::shared_ptr<Fetching>& fetching) {
@@ -317,7 +408,8 @@ void Parcels::begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage read
       VIADUCT_TRY(read.digests, decodeDigests(ready.digests));
     }
     VIADUCT_TRY(auto ticket, LeaseTicket::decode(ready.ticket));
-    VIADUCT_TRY(read.lease, fetching->peer()->leases().borrow(std::move(ticket), {}));
+    VIADUCT_TRY(const auto holder, holderOf(*fetching->peer(), ready.holder));
+    VIADUCT_TRY(read.lease, holder->leases().borrow(std::move(ticket), {}));
     return Ok{};
   }();
   if (!borrowed) why = borrowed.error();
@@ -344,7 +436,19 @@ void Parcels::read(const std::shared_ptr<Fetching>& fetching, ParcelPart part) {
   // The fetch has a deadline of its own, and cancels the read.
   if (const Status posted = transfer->post({.deadline = Deadline::never(), .digests = digests});
       !posted)
-    readEnded(fetching, part, posted.error());
+    return readEnded(fetching, part, posted.error());
+  {
+    const auto held = basis_.hold();
+    PartRead& reading = fetching->reads.at(part);
+    if (transfer->running()) {
+      reading.watcher = std::make_shared<ReadWatcher>(
+          basis_, [this, fetching, part] { readEnded(fetching, part, std::nullopt); });
+      transfer->watchers().add(reading.watcher);
+      if (reading.cancelled) transfer->cancel();
+      return;
+    }
+  }
+  readEnded(fetching, part, std::nullopt);  // the posting thread has copied all of it
 }
 
 Status Parcels::plan(Fetching& fetching, ParcelPart part) {
@@ -363,10 +467,7 @@ Status Parcels::plan(Fetching& fetching, ParcelPart part) {
   auto transfer = std::make_shared<TransferImpl>(
       traffic_, lease->sharedPeer(), OpKind::kRead, std::move(into.into),
       Selection{std::move(taken), {}},
-      TransferOptions{.require = fetching.options.require,
-                      .priority = fetching.options.priority,
-                      .on_end = [this, kept = fetching.shared_from_this(), part](
-                                    const TransferEnd& end) { readEnded(kept, part, end.error); }},
+      TransferOptions{.require = fetching.options.require, .priority = fetching.options.priority},
       lease);
   VIADUCT_CHECK(transfer->plan(held));
   fetching.reads.at(part).transfer = std::move(transfer);
@@ -379,6 +480,8 @@ void Parcels::readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart pa
   {
     const auto held = basis_.hold();
     ended = std::move(fetching->reads.extract(part).mapped());
+    if (!why && ended.transfer->state() != TransferState::kDone)
+      why = ended.transfer->result().error.value_or(cancelledRead(part));
     if (ended.lease) ended.lease->peer().leases().giveBack(*ended.lease);
     fetching->taker.readEnded(part, std::move(why));
     changed(fetching->watchers);
@@ -406,9 +509,35 @@ void Parcels::leaseOver(const LentKey& key) {
     basis_.engine().poller().at(basis_.now() + kLookEvery, [this, key] { leaseOver(key); });
     return;
   }
+  const std::shared_ptr<Publication> publication = std::move(found->second.publication);
   lent_.erase(found);
-  owner_.leaseEnded(key.first, key.second);
+  if (key.owner == 0) {
+    owner_.leaseEnded(key.taker, key.part);
+  } else {
+    if (sessions_.contains(key.owner))
+      publication->owner->tellParcel(
+          encodeParcel(FreedMessage{publication->number, key.part, key.taker}));
+    endJoined(publication);
+  }
   run();
+}
+
+void Parcels::refuseWaiting(const Error& why) {
+  owner_.refuseWaiting(why);
+  run();
+}
+
+// The handles keep the agent, so it keeps none of them.
+void Parcels::close() {
+  for (const auto& [id, publication] : std::map(publications_))
+    owner_.end(id, {.outcome = ParcelOutcome::kCancelled,
+                    .why = Error{.code = Code::kPeerLost,
+                                 .operation = "parcel",
+                                 .detail = "the publisher's agent is closed"}});
+  run();
+  publications_.clear();
+  joined_.clear();
+  lent_.clear();
 }
 
 void Parcels::changed(base::Watchers& watchers) {

@@ -44,6 +44,13 @@ class Publication {
   Parcels& parcels() const { return parcels_; }
   std::uint64_t id() const { return id_; }
 
+  // Parts of a parcel that another agent decides about: its peer, the session, and the number
+  // there.
+  std::shared_ptr<PeerImpl> owner = {};
+  std::uint64_t session = 0, number = 0;
+  ParcelSpec spec = {};
+  std::optional<ParcelEnd> closing = {};
+
   PublishOptions options = {};  // the functions, and whether blocks get digests
   std::map<ParcelPart, HeldPart> parts = {};
   std::uint64_t taken = 0;
@@ -62,6 +69,7 @@ struct PartRead {
   std::shared_ptr<HeldLease> lease = {};
   std::vector<Digest> digests = {};
   std::shared_ptr<TransferImpl> transfer = {};  // null: not planned yet
+  std::shared_ptr<base::Watcher> watcher = {};  // of a transfer that its post has not ended
   bool cancelled = false;
 };
 
@@ -107,27 +115,45 @@ class Parcels final : public ParcelFrames {
   ~Parcels() override;
 
   // The parts of `options` are declared, and become ready with makeReady().
-  Result<std::shared_ptr<Publication>> publish(const std::string& name, PublishOptions options);
-  Status makeReady(Publication& publication, ParcelPart part, HeldPart held);
+  // `owner`: the agent that decides; null: this one.
+  Result<std::shared_ptr<Publication>> publish(const std::string& name, PublishOptions options,
+                                               std::shared_ptr<PeerImpl> owner);
+  Status makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part, HeldPart held);
   void withdraw(Publication& publication, ParcelEnd end);
   Result<std::shared_ptr<Fetching>> fetch(std::shared_ptr<PeerImpl> peer, const std::string& name,
                                           FetchOptions options);
   void giveUp(Fetching& fetching, ParcelOutcome outcome, Error why);
   std::vector<ParcelPart> missing(const Publication& publication) const;
 
+  // This agent drains: a fetch that waits for a version goes elsewhere.
+  void refuseWaiting(const Error& why);
+  // The agent closes, and its peers are lost.
+  void close();
+
   Status heard(PeerImpl& peer, std::span<const std::byte> payload) override;
+  std::uint64_t running(const PeerImpl& peer) const override;
   void sessionOver(PeerImpl& peer, const Error& why) override;
 
  private:
   struct ParcelSession {
     std::shared_ptr<PeerImpl> peer;
-    std::uint64_t last_fetch = 0;
+    std::uint64_t last_fetch = 0, last_add = 0;  // numbers that this agent has given
+    std::uint64_t heard_add = 0;                 // the last one of the peer
+    std::size_t added_parts = 0;                 // of the peer's parcels here
+  };
+  // A lease for a taker. `owner` is the session of the agent that decides; 0: this agent.
+  struct LentKey {
+    std::uint64_t owner = 0;
+    TakerId taker = {};
+    ParcelPart part = {};
+    friend auto operator<=>(const LentKey&, const LentKey&) = default;
   };
   struct LentPart {
     std::shared_ptr<PeerImpl> peer;
     std::shared_ptr<LentLease> lease;
+    std::shared_ptr<Publication> publication;
   };
-  using LentKey = std::pair<TakerId, ParcelPart>;
+  using SessionNumber = std::pair<std::uint64_t, std::uint64_t>;  // a session, and a number in it
 
   ParcelSession& sessionOf(PeerImpl& peer);
   Status hear(PeerImpl& peer, ParcelMessage message);
@@ -146,9 +172,28 @@ class Parcels final : public ParcelFrames {
   // These two take the lock.
   void read(const std::shared_ptr<Fetching>& fetching, ParcelPart part);
   Status plan(Fetching& fetching, ParcelPart part);
+  // `why`: none if the transfer says it.
   void readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart part,
                  std::optional<Error> why);
+  Result<ReadyMessage> lendPart(const LentKey& key, const std::shared_ptr<Publication>& publication,
+                                const std::shared_ptr<PeerImpl>& peer);
+  void cutLeases(std::uint64_t owner, TakerId taker);
   void leaseOver(const LentKey& key);
+  void publicationOver(Publication& publication, const ParcelEnd& end);
+
+  // In joined_parcels.cc: parcels with parts at several agents. As the owner:
+  Status hearAdd(PeerImpl& peer, AddMessage add);
+  Status hearOfAdded(PeerImpl& peer, const ParcelMessage& message);
+  void askHolder(const LendPart& lend);
+  void tellHolders(const ParcelOver& over);
+  // As a holder:
+  Result<std::shared_ptr<Publication>> join(const std::string& name, PublishOptions options,
+                                            std::shared_ptr<PeerImpl> owner);
+  Status hearAsHolder(PeerImpl& peer, const ParcelMessage& message);
+  LentMessage lent(const LendMessage& asked, PeerImpl& owner);
+  void endJoined(const std::shared_ptr<Publication>& publication);
+  void holderLost(std::uint64_t session);
+  void ownerLost(std::uint64_t session, const Error& why);
   void changed(base::Watchers& watchers);
 
   Basis& basis_;
@@ -157,6 +202,10 @@ class Parcels final : public ParcelFrames {
   std::map<std::uint64_t, std::shared_ptr<Publication>> publications_;
   std::map<LentKey, LentPart> lent_;
   std::map<std::uint64_t, ParcelSession> sessions_;
+  // Parcels of this agent that other publishing ranks have added parts to, by their numbers, and
+  // those numbers by session and parcel.
+  std::map<SessionNumber, std::uint64_t> added_, number_of_;
+  std::map<SessionNumber, std::shared_ptr<Publication>> joined_;  // those of other owners
   std::map<TakerId, std::shared_ptr<Fetching>> fetches_;
   std::vector<std::shared_ptr<Fetching>> stepped_;  // their actions wait
   bool running_ = false;

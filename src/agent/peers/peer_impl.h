@@ -110,6 +110,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::shared_ptr<PeerImpl> same_as;
 
   Basis& basis() { return basis_; }
+  Peers& peers() { return peers_; }
   const std::string& name() const { return name_; }
   PeerState state() const { return PeerPhase::kPublic[phase_.now()]; }
   base::Watchers& watchers() { return watchers_; }  // of its state and its pins

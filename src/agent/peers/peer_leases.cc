@@ -99,7 +99,7 @@ Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<E
   VIADUCT_CHECK(checkDuration("lease", options.duration));
   if (options.access == MemoryAccess::kWriteOnly)
     return bad("lease", "no lease is write-only", "lend for reading, or for reading and writing");
-  if (!(goes_on ? peer_.isOpen() : peer_.state() == PeerState::kReady))
+  if (!(goes_on ? peer_.isAlive() : peer_.state() == PeerState::kReady))
     return peer_.notReady("lease");
   VIADUCT_CHECK(mayLend(ranges, options.access));
   if (lent_.size() >= kMostLent)

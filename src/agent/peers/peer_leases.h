@@ -36,7 +36,7 @@ class PeerLeases {
   PeerLeases& operator=(const PeerLeases&) = delete;
 
   // The owner's end. Lends the blocks; `ranges` is core::rangesOf() them. `goes_on`: for work that
-  // began before a drain.
+  // the peer has begun, which may be ready before this end, or while an end drains.
   Result<std::shared_ptr<LentLease>> lend(Blocks blocks, std::vector<Extent> ranges,
                                           LeaseOptions options, bool goes_on = false);
   base::Bytes ticketOf(const LentLease& lease) const;
