@@ -471,9 +471,10 @@ typedef struct viaduct_publish_options {
   uint64_t layout;                  /* a signature that a fetch compares; 0: none */
   const viaduct_parcel_part* parts; /* all parts of the parcel; NULL: those that are ready */
   uint64_t part_count;
-  uint32_t takers; /* the groups that may take it; 0: any number */
-  int32_t digests; /* 1: each block gets a digest, which the fetch checks */
-  int64_t life_ns; /* after it the parcel expires; 0: never */
+  uint32_t takers;    /* the groups that may take it; 0: any number */
+  int32_t digests;    /* 1: each block gets a digest, which the fetch checks */
+  int64_t life_ns;    /* after it the parcel expires; 0: never */
+  viaduct_peer owner; /* decides about a parcel of several publishing ranks; {0}: this agent */
 } viaduct_publish_options;
 
 enum {

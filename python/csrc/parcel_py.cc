@@ -49,10 +49,12 @@ Selection selectionOf(const py::handle& blocks, const AgentState& state, Pins& p
 std::unique_ptr<ParcelState> publish(AgentState& state, const std::string& name,
                                      const py::dict& ready, std::uint64_t version,
                                      std::uint64_t layout, const std::vector<Part>& parts,
-                                     std::uint32_t takers, const py::object& life, bool digests) {
+                                     std::uint32_t takers, const py::object& life, bool digests,
+                                     const KnownPeer* owner) {
   state.need("publish");
   PublishOptions options{
       .version = version, .layout = layout, .takers = takers, .digests = digests};
+  if (owner != nullptr) options.owner = owner->peer;
   if (!life.is_none()) options.life = deadlineOf("publish", life).at() - Clock::now();
   for (const Part& part : parts) options.parts.push_back(partOf(part));
   Pins pins;
@@ -188,7 +190,7 @@ reason, and nothing writes to the blocks any more. The end of a `with` block and
 cancel the fetch.)";
 
 constexpr auto kPublish =
-    R"(publish($self, /, name, ready={}, *, version=0, layout=0, parts=(), takers=0, life=None, digests=False)
+    R"(publish($self, /, name, ready={}, *, version=0, layout=0, parts=(), takers=0, life=None, digests=False, owner=None)
 --
 
 Publishes a parcel, and returns the PublishedParcel. `parts` names all its parts, and `ready` has the
@@ -197,7 +199,9 @@ blocks of those that are ready; without `parts`, `ready` has all.
 takers   how many groups may take it; 0: any number, until withdraw()
 life     seconds after which it expires
 layout   a signature that a fetch may compare
-digests  gives each block a digest, which the fetch checks)";
+digests  gives each block a digest, which the fetch checks
+owner    the Peer that decides about a parcel of several publishing ranks, which all name it; without
+         it, this agent)";
 
 constexpr auto kFetch =
     R"(fetch($self, /, peer, name, into, *, slices={}, version=0, exact=False, layout=0, group=None, timeout=None, priority='normal', require='', owner=None)
@@ -331,7 +335,7 @@ void bindParcelsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def("publish", publish, py::arg("name"), py::arg("ready") = py::dict(), py::kw_only(),
            py::arg("version") = 0, py::arg("layout") = 0, py::arg("parts") = py::tuple(),
            py::arg("takers") = 0, py::arg("life") = py::none(), py::arg("digests") = false,
-           kPublish)
+           py::arg("owner") = py::none(), kPublish)
       .def("fetch", fetch, py::arg("peer"), py::arg("name"), py::arg("into"), py::kw_only(),
            py::arg("slices") = py::dict(), py::arg("version") = 0, py::arg("exact") = false,
            py::arg("layout") = 0, py::arg("group") = py::none(), py::arg("timeout") = py::none(),

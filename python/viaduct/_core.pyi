@@ -192,6 +192,7 @@ class Agent:
         takers: int = 0,
         life: _Timeout = None,
         digests: bool = False,
+        owner: Optional[Peer] = None,
     ) -> PublishedParcel: ...
     def fetch(
         self,

@@ -20,7 +20,7 @@ static_assert(static_cast<int>(ParcelOutcome::kCancelled) == VIADUCT_PARCEL_CANC
 static_assert(static_cast<int>(ParcelOutcome::kLost) == VIADUCT_PARCEL_LOST);
 // Programs are compiled with these sizes: fields may only be added.
 static_assert(sizeof(viaduct_part_blocks) == 40);
-static_assert(sizeof(viaduct_publish_options) == 56);
+static_assert(sizeof(viaduct_publish_options) == 64);
 static_assert(sizeof(viaduct_parcel_end) == 1072);
 static_assert(sizeof(viaduct_fetch_options) == 72);
 
@@ -65,6 +65,10 @@ Result<PublishOptions> optionsOf(const char* operation, const viaduct_publish_op
   options.takers = given->takers;
   options.digests = given->digests != 0;
   if (given->life_ns != 0) options.life = std::chrono::nanoseconds(given->life_ns);
+  if (given->owner.id != 0) {
+    VIADUCT_TRY(const auto owner, find<Peer>(operation, "peer", given->owner.id));
+    options.owner = *owner;
+  }
   VIADUCT_TRY(const auto parts, arrayOf(operation, "parts", given->parts, given->part_count));
   for (const viaduct_parcel_part part : parts) options.parts.push_back(partOf(part));
   return options;
