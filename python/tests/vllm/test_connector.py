@@ -2,8 +2,10 @@
 
 import pickle
 import signal
+import sys
 
 import pytest
+import standin
 from engines import Engine, run
 from standin import Shape
 
@@ -70,13 +72,19 @@ def test_groups_with_windows_move():
 
 
 def test_without_results_there_is_one_group():
-    import standin
-
     from viaduct.vllm import _connector, _engine
 
     assert issubclass(_connector.ViaductConnector, _engine.Hybrid)
-    standin.install(results=False)
-    assert _engine.base is not None
+    modules = {name for name in sys.modules if name.startswith(("vllm", "viaduct.vllm"))}
+    kept = {name: sys.modules.pop(name) for name in modules}
+    try:
+        standin.install(results=False)
+        from viaduct.vllm import ViaductConnector
+
+        assert not hasattr(ViaductConnector, "request_finished_all_groups")
+        assert not hasattr(ViaductConnector, "get_transfer_results")
+    finally:
+        sys.modules.update(kept)
 
 
 def test_aborted_requests_free_the_blocks_at_both_ends():
@@ -154,7 +162,8 @@ def test_blocks_that_nobody_asks_for_are_free_after_their_life():
 
 
 def test_a_frozen_prefill_fails_its_requests():
-    with Engine(shape("p")) as prefill, Engine(quick("d")) as decode:
+    with Engine(shape("p", extra={**SECRET, "life": 1})) as prefill, \
+            Engine(quick("d")) as decode:
         assert moved(prefill, decode) == ("ok", 0)
         params = prefill.prefill("r", 100, 4)
         prefill.signal(signal.SIGSTOP)
@@ -183,6 +192,33 @@ def test_a_prompt_that_another_engine_computes_later_is_awaited():
         prefill.prefill("r", 100, 4, {"transfer_id": "t2"}, "FINISHED_ABORTED")
         run([prefill, decode], lambda: end_of(decode, request), seconds=20)
         assert request.end == ("failed", 0)
+
+
+def test_agents_are_found_by_name(monkeypatch):
+    """Without addresses, the agents are looked up by name. Here a test stands for the place."""
+    import asyncio
+
+    from viaduct.vllm import _pages, _remote
+    from viaduct.vllm._messages import Source
+
+    layer = _pages.Layer("l", standin.Tensor(standin.Cache(shape("x"), 0).view), 0, 16, 4, 1)
+    with viaduct.Agent(name="p/0/0", environment=False) as there, \
+            viaduct.Agent(name="d/0/0", environment=False) as here:
+        memory = there.allocate(_remote.DESCRIPTION_BYTES)
+        memoryview(memory)[:] = _remote.describe([layer], 0, 1, 0, 1)
+        told = there.publish(_remote.DESCRIPTION, {_remote.DESCRIPTION_PART: memory})
+        names = []
+
+        async def find(agent, name, timeout):
+            names.append(name)
+            return agent.connect(there.card)
+
+        monkeypatch.setattr(_remote, "find", find)
+        engine = asyncio.run(_remote.open_engine(here, Source("p", "r"), [layer], (0, 1, 0, 1), 10))
+        assert set(names) == {"p/0/0"}
+        assert [source[1:] for source in engine.sources] == [(1, 0)]
+        assert engine.takes == {(0, 0): [layer]}
+        told.withdraw()
 
 
 def test_params_without_a_source_are_computed_here():

@@ -117,7 +117,13 @@ class Engine:
 
 
     def is_open(self):
-        return all(remote.peer.state == "ready" for remote, _, _ in self.sources)
+        return all(remote.peer.state in ("ready", "draining") for remote, _, _ in self.sources)
+
+    def close(self):
+        """Stops to connect to the workers that are gone."""
+        for remote, _, _ in self.sources:
+            if remote.peer.state in ("connecting", "lost", "gone"):
+                remote.peer.forget()
 
 
 async def open_engine(agent, source, layers, place, timeout):

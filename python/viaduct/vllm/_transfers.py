@@ -51,9 +51,9 @@ class Transfers:
         self._loop.call_soon_threadsafe(self._take, step)
 
     def close(self):
+        self.agent.close()  # ends all transfers, and tells the other engines
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self.agent.close()  # ends all transfers, and tells the other engines
 
     def _run(self):
         asyncio.set_event_loop(self._loop)
@@ -73,8 +73,7 @@ class Transfers:
         for one in step.publish:
             self._begin(self._publish(one), functools.partial(self._published, one))
         for name in step.refuse:
-            with self.agent.publish(name, parts=[_remote.DESCRIPTION_PART]):
-                pass  # whoever asks for it hears at once that it was withdrawn
+            self._begin(self._refuse(name), _seen)
         for one in step.load:
             task = self._begin(self._load(one), functools.partial(self._loaded, one))
             if one.blocks:
@@ -94,9 +93,18 @@ class Transfers:
             parts[self._place[2], component] = self._blocks[layer.name][tables[key]]
         parcel = self.agent.publish(one.parcel, parts, takers=1, life=self._life,
                                     layout=self._signature)
-        end = await viaduct.awaitable(parcel.wait)
+        try:
+            end = await viaduct.awaitable(parcel.wait)
+        except BaseException:
+            parcel.withdraw()  # before the engine uses the blocks again
+            raise
         if end.outcome != "whole":
             log.warning("request %s: nobody took its KV cache: %s", one.request, end.error)
+
+    async def _refuse(self, name):
+        """Tells a waiting engine that the parcel will not come."""
+        with self.agent.publish(name, parts=[_remote.DESCRIPTION_PART]):
+            pass
 
     def _published(self, one, task):
         _report(f"request {one.request}: its KV cache was not published", task)
@@ -160,19 +168,16 @@ class Transfers:
 
     async def _engine_of(self, source):
         key = (source.engine, source.workers)
-        task = self._engines.get(key)
-        if task is None or task.done() and (task.exception() or not task.result().is_open()):
-            self._close_engine(task)
-            task = self._engines[key] = self._begin(_remote.open_engine(
+        for old, task in list(self._engines.items()):  # also those of its earlier lives
+            if old[0] == source.engine and task.done() and (
+                    task.exception() or not task.result().is_open()):
+                del self._engines[old]
+                if not task.exception():
+                    task.result().close()
+        if key not in self._engines:
+            self._engines[key] = self._begin(_remote.open_engine(
                 self.agent, source, self._layers, self._place, self._timeout), _seen)
-        return await asyncio.shield(task)
-
-    def _close_engine(self, task):
-        """Stops to connect to an engine that is gone."""
-        if task is not None and not task.exception():
-            for remote, _, _ in task.result().sources:
-                if remote.peer.state != "ready":
-                    remote.peer.forget()
+        return await asyncio.shield(self._engines[key])
 
 
 def _seen(task):
