@@ -6,9 +6,12 @@ import dataclasses
 import enum
 import pickle
 import sys
+import time
 import types
 
 import numpy
+
+import viaduct
 
 state = types.SimpleNamespace(pp=0, tp=0)
 
@@ -170,8 +173,6 @@ class Worker:
 
     def step(self, scribble, compute, metadata, finished):
         """One step of the engine. The connector's calls are timed."""
-        import time
-
         for blocks in scribble:
             self._fill(blocks, None)
         for blocks, seed, tokens in compute:
@@ -192,6 +193,22 @@ class Worker:
     def lent(self):
         """The leases of the worker's agent, by their state."""
         return self.connector._worker._transfers.agent.statistics()["lent"]
+
+    def rows(self, blocks):
+        """Returns the pages of these blocks as rows for Blocks.list()."""
+        layers = self.connector._worker._transfers._layers
+        return [(layer.address + page * layer.stride, layer.bytes * layer.kind.tensors)
+                for layer in layers for page in self._pages(blocks)]
+
+    def read(self, theirs, blocks):
+        """Reads these pages from the other engine without a connector. Returns the seconds."""
+        transfers = self.connector._worker._transfers
+        peer = next(iter(transfers._engines.values())).result().sources[0][0].peer
+        ours = viaduct.Blocks.list(self.rows(blocks))
+        remote = viaduct.Blocks.list(theirs)
+        began = time.perf_counter()
+        transfers.agent.plan("read", peer, ours, remote).post().wait(60)
+        return time.perf_counter() - began
 
     def check(self, groups, seed, first, end):
         """Returns how many values of the tokens [first, end) are wrong."""

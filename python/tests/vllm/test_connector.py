@@ -1,5 +1,6 @@
 """Tests the connector for vLLM against a stand-in of the engine's contract."""
 
+import os
 import pickle
 import signal
 import sys
@@ -8,6 +9,7 @@ import pytest
 import standin
 from engines import Engine, run
 from standin import Shape
+from storm import Storm
 
 import viaduct
 
@@ -242,6 +244,18 @@ def test_bad_configurations_are_refused():
         Transfers([], (0, 1, 0, 1), "d", None, viaduct={"sekret": "x"})
     with pytest.raises(viaduct.InvalidError, match="Mamba"):
         Layer("l", [], 0, 16, 4, 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_storm_uses_no_wrong_value_and_leaves_no_block_taken(ranks):
+    requests = int(os.environ.get("VIADUCT_VLLM_REQUESTS", 80))
+    storm = Storm(seed=int(os.environ.get("VIADUCT_SEED", 5)), tp=(ranks, ranks))
+    try:
+        results = storm.run(requests)
+    finally:
+        storm.close()
+    print(results)
+    assert results["ok"] > requests // 2, results
 
 
 def end_of(engine, request):
