@@ -204,8 +204,8 @@ async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwa
 
     The arguments, the result and the exceptions are those of the call. The calls are Agent.find and
     wait_note; Peer.ready, over and pin; wait of Transfer, Lease, BorrowedLease and PublishedParcel;
-    wait and wait_part of ParcelFetch; wait, wait_count and over of MarkStream; and the calls of KvPush, KvArrival, KvOffer and KvPull that take a
-    `timeout`. A cancelled task stops waiting, and changes nothing else.
+    wait and wait_part of ParcelFetch; wait, wait_count and over of MarkStream; and the calls of
+    KvPush, KvArrival, KvOffer and KvPull that take a `timeout`. A cancelled task stops waiting, and changes nothing else.
     """
     position = _timeout_position(type(getattr(call, "__self__", None)), call.__name__)
     if len(args) > position:

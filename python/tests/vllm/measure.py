@@ -1,4 +1,4 @@
-"""Times a request from its end at the prefill engine to its end of loading at the decode engine, beside
+"""Times a request from its end at the prefill engine until the decode engine has loaded it, beside
 a bare read of the same pages, in turns. Prints medians.
 
     python measure.py [rounds]

@@ -111,7 +111,7 @@ class Shape:
 
 
 class Tensor:
-    """What the connector asks of a torch.Tensor, over a view of a numpy array."""
+    """The part of a torch.Tensor that the connector uses, over a view of a numpy array."""
 
     def __init__(self, view):
         self.shape, self.view = view.shape, view
@@ -127,7 +127,7 @@ class Tensor:
 
 
 class Cache:
-    """The tensors of one layer, and its values as an array (page, K and V, token, head, element)."""
+    """The tensors of a layer, and its values as an array (page, K and V, token, head, element)."""
 
     def __init__(self, shape, rank):
         pages, heads = shape.blocks * shape.block // shape.page, len(shape.heads_of(rank))
@@ -186,7 +186,8 @@ class Worker:
             ended = connector.get_transfer_results(finished)
             out = ended.finished_sending, ended.finished_recving, ended.failed_recving, set()
         else:
-            out = *connector.get_finished(finished), set(), connector.get_block_ids_with_load_errors()
+            out = *connector.get_finished(finished), set(), \
+                connector.get_block_ids_with_load_errors()
         connector.clear_connector_metadata()
         return *out, time.perf_counter() - began
 

@@ -1,5 +1,5 @@
-"""Moves many requests between engines while requests are aborted and workers are killed, stopped and
-started again under the same names. Blocks that become free are overwritten at once.
+"""Moves many requests between engines, while requests are aborted, and workers are killed, stopped
+and started again under the same names. Blocks that become free are overwritten at once.
 
     python storm.py [requests] [seed]
 
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-from engines import Died, Engine
+from engines import Engine
 from standin import Shape
 
 LONG = 120  # seconds without any end of a request mean that something hangs

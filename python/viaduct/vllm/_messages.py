@@ -1,4 +1,4 @@
-"""What the scheduler side tells the worker side, and one engine tells the other. Plain values."""
+"""The messages from the scheduler side to the worker side, and between engines. Plain values."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from viaduct.vllm import _engine
 
 @dataclasses.dataclass
 class Handshake(_engine.Handshake):
-    """Where a worker's agent is. `agent` is new in each life of the worker."""
+    """The address of a worker's agent. `agent` is new in each life of the worker."""
 
     pp: int
     tp: int
@@ -56,8 +56,8 @@ class Publish:
 
 @dataclasses.dataclass
 class Load:
-    """Blocks to fill, in each group from the block with `first_token` on. No blocks: the worker only
-    tells the source that it needs nothing."""
+    """Blocks to fill, in each group from the block with `first_token` on. Without blocks, the
+    worker tells the source that it needs nothing."""
 
     request: str
     source: Source

@@ -1,4 +1,4 @@
-"""Where the pages of a KV cache lie, and how those of two engines map onto each other. A page is one
+"""The places of the pages of a KV cache, and plans between the pages of two engines. A page is one
 block of one layer, as the kernels see blocks. Plain values: needs no agent and no vLLM."""
 
 import array
@@ -117,14 +117,16 @@ def pages_of(ids, per_block):
 
 
 def tables(load, layer, group, kind, per_block):
-    """Returns the pages to take from a part, those to fill here, and the first token. None: there are
-    none. `group`, `kind` and `per_block` are those of the layer at the source."""
+    """Returns the pages to take from a part, those to fill here, and the first token. None: there
+    are none. `group`, `kind` and `per_block` are those of the layer at the source."""
     theirs, ours = kind.tokens, layer.kind.tokens
     block, ids = load.blocks[layer.group]
     if not ids:
         return None
-    have = [row[group] * per_block for row in zip(*load.source.pages)] if load.source.pages else \
-        [0, -(-load.tokens // (theirs * per_block)) * per_block]
+    if load.source.pages:
+        have = [number * per_block for number in load.source.pages[group]]
+    else:
+        have = [0, -(-load.tokens // (theirs * per_block)) * per_block]
     filled = block * layer.per_block
     first = max(filled * ours, have[0] * theirs)
     if have[0] * theirs >= filled * ours + ours or -(-load.tokens // theirs) > sum(have):
@@ -145,8 +147,8 @@ def part_layout(kind, tp, rank):
 
 
 def readers(kinds, source_tp, tp):
-    """Returns for each tensor-parallel rank of the source the ranks here that take its parcel. A rank
-    whose heads nobody needs still has one, so that its blocks become free."""
+    """Returns for each tensor-parallel rank of the source the ranks here that take its parcel. A
+    rank whose heads are needed nowhere still has one, so that its blocks become free."""
     out = [set() for _ in range(source_tp)]
     for theirs, ours in kinds:
         for rank in range(tp):

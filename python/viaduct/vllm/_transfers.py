@@ -1,5 +1,5 @@
-"""Publishes and fetches the parcels of a worker, in the event loop of a thread. Threads: Transfers is
-made and called by vLLM's worker thread; its methods with an underscore run in the loop."""
+"""Publishes and fetches the parcels of a worker, in the event loop of a thread. Threads: vLLM's
+worker thread makes and calls Transfers; its methods with an underscore run in the loop."""
 
 import asyncio
 import functools
@@ -38,7 +38,8 @@ class Transfers:
         told = self.agent.allocate(len(description))
         memoryview(told)[:] = description
         self._signature = _remote.signature(description)
-        self._description = self.agent.publish(_remote.DESCRIPTION, {_remote.DESCRIPTION_PART: told})
+        self._description = self.agent.publish(_remote.DESCRIPTION,
+                                               {_remote.DESCRIPTION_PART: told})
         self._engines = {}  # maps what names an engine to a task that opens it
         self._tasks = set()
         self._loading = {}  # maps requests to their tasks
@@ -192,7 +193,8 @@ def _report(what, task):
         return False
     error = task.exception()
     if error is not None:
-        log.error("%s: %s", what, error, exc_info=None if isinstance(error, viaduct.Error) else error)
+        expected = isinstance(error, viaduct.Error)
+        log.error("%s: %s", what, error, exc_info=None if expected else error)
     return error is not None
 
 
@@ -200,7 +202,8 @@ def _agent(name, settings):
     try:
         return viaduct.Agent(name=name, **settings)
     except TypeError as error:
-        raise _invalid(f"kv_connector_extra_config.viaduct: {error}", "see docs/settings.md") from None
+        raise _invalid(f"kv_connector_extra_config.viaduct: {error}",
+                       "see docs/settings.md") from None
 
 
 def _invalid(detail, remedy):

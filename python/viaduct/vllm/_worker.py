@@ -31,8 +31,8 @@ class Worker:
             layers.append(_pages.Layer(name, tensor, group, tokens, heads, self._place[3]))
         if transfer.kv_buffer_device == "cpu" and any(one.device is not None for one in layers):
             raise viaduct.UnsupportedError(
-                "register_kv_caches: kv_buffer_device is cpu, and the KV cache is on a GPU; what to "
-                "do: leave kv_buffer_device out, because GPU memory is moved directly")
+                "register_kv_caches: kv_buffer_device is cpu, and the KV cache is on a GPU; what "
+                "to do: leave kv_buffer_device out, because GPU memory is moved directly")
         extra = dict(transfer.kv_connector_extra_config or {})
         self._transfers = Transfers(layers, self._place, transfer.engine_id, self._ended, **extra)
 
