@@ -30,9 +30,18 @@ TEST(ParcelMessages, AllKindsComeBackAsTheyWere) {
                       .why = Error{.code = Code::kStale, .operation = "read"},
                       .ranks = {0, 1}};
   const std::vector<ParcelMessage> all{
-      fullWant(), OfferMessage{.number = 1, .version = 2, .parts = {{.rank = 3, .component = 4}}},
+      fullWant(),
+      OfferMessage{.number = 1, .version = 2, .parts = {{.rank = 3, .component = 4}}},
       ReadyMessage{.number = 5, .part = {.rank = 6, .component = 7}, .ticket = base::Bytes(3)},
-      ReportMessage{8, end}, VerdictMessage{9, end}};
+      ReportMessage{8, end},
+      VerdictMessage{9, end},
+      AddMessage{1, {.name = "kv", .version = 2, .layout = 3, .parts = {{}}, .takers = 4}},
+      HasMessage{2, {.rank = 1}},
+      LendMessage{.number = 3, .part = {.rank = 1}, .taker = {4, 5}, .consumer = "decode"},
+      LentMessage{.number = 3, .taker = {4, 5}, .digests = base::Bytes(7), .why = Error{}},
+      CutMessage{6, {7, 8}},
+      FreedMessage{9, {.rank = 1}, {7, 8}},
+      CloseMessage{true, 1, end}};
   for (const ParcelMessage& message : all) {
     const base::Bytes bytes = encodeParcel(message);
     const auto read = decodeParcel(bytes);
