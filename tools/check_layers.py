@@ -39,9 +39,12 @@ MAY_USE = {
     "agent/traffic": {
         "base", "core", "host", "move", "move/staging", "agent/basis", "agent/peers",
         "agent/progress"},
+    "agent/parcels": {
+        "base", "core", "agent/basis", "agent/peers", "agent/progress", "agent/session",
+        "agent/traffic"},
     "agent": NET
-    | {"core", "host", "meet", "move/staging", "agent/basis", "agent/metrics", "agent/peers",
-       "agent/progress", "agent/session", "agent/traffic"},
+    | {"core", "host", "meet", "move/staging", "agent/basis", "agent/metrics", "agent/parcels",
+       "agent/peers", "agent/progress", "agent/session", "agent/traffic"},
     "agent/c": {"base"},
     # The faces of NIXL's calls contain it; libviaduct does not. `core` only for its map of pins.
     "nixl": NET | {"core"},

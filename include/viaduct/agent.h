@@ -13,6 +13,7 @@
 #include <viaduct/mark_stream.h>
 #include <viaduct/memory.h>
 #include <viaduct/note.h>
+#include <viaduct/parcel.h>
 #include <viaduct/peer.h>
 #include <viaduct/pin.h>
 #include <viaduct/result.h>
@@ -160,6 +161,11 @@ class Agent {
   // before are there at once. kExhausted: some of them were dropped, because the streams that
   // nobody had opened took more than 1 MiB.
   Result<MarkStream> openMarks(const Peer& peer, MarkStreamOptions options);
+
+  // Publishes a parcel under that name. The same declaration again gives the same parcel.
+  Result<PublishedParcel> publish(const std::string& name, PublishOptions options);
+  // Fetches a parcel that `owner` has published, or will publish before the deadline.
+  Result<ParcelFetch> fetch(const Peer& owner, const std::string& name, FetchOptions options);
 
   // Counts since open(), and the present state. Delays the agent's other calls by some
   // microseconds, and with 10,000 peers by less than a millisecond (docs/measured/metrics.md).

@@ -117,6 +117,12 @@ typedef struct viaduct_blocks {
 typedef struct viaduct_transfer {
   uint64_t id;
 } viaduct_transfer;
+typedef struct viaduct_parcel {
+  uint64_t id;
+} viaduct_parcel;
+typedef struct viaduct_fetch {
+  uint64_t id;
+} viaduct_fetch;
 
 /* ---- Agents: one process's end ---- */
 
@@ -441,6 +447,123 @@ VIADUCT_C_API viaduct_code viaduct_transfer_landed(viaduct_transfer transfer, ui
                                                    viaduct_error* error);
 /* Cancels a running post and waits for its end, then closes the handle. */
 VIADUCT_C_API viaduct_code viaduct_transfer_close(viaduct_transfer transfer, viaduct_error* error);
+
+/* ---- Parcels: a named and versioned thing of parts, with one end for everybody ---- */
+
+/* Names a part: the rank that publishes it, and a number that the application gives. */
+typedef struct viaduct_parcel_part {
+  uint32_t rank;
+  uint32_t component;
+} viaduct_parcel_part;
+/* A part, and its blocks in pins here. The part's bytes are those of its blocks, one block after
+   the other. */
+typedef struct viaduct_part_blocks {
+  viaduct_parcel_part part;
+  viaduct_blocks blocks;
+  const uint32_t* indices; /* the numbers of the blocks to take, in order; NULL: all */
+  uint64_t index_count;
+  viaduct_blocks slice; /* for a fetch: the bytes to take, as offsets in the part; {0}: all */
+} viaduct_part_blocks;
+
+typedef struct viaduct_publish_options {
+  uint64_t size;
+  uint64_t version;                 /* above those of this name that were published here before */
+  uint64_t layout;                  /* a signature that a fetch compares; 0: none */
+  const viaduct_parcel_part* parts; /* all parts of the parcel; NULL: those that are ready */
+  uint64_t part_count;
+  uint32_t takers;    /* the groups that may take it; 0: any number */
+  int32_t digests;    /* 1: each block gets a digest, which the fetch checks */
+  int64_t life_ns;    /* after it the parcel expires; 0: never */
+  viaduct_peer owner; /* decides about a parcel of several publishing ranks; {0}: this agent */
+} viaduct_publish_options;
+
+enum {
+  VIADUCT_PARCEL_WHOLE = 0,      /* every byte of exactly this version */
+  VIADUCT_PARCEL_FAILED = 1,     /* a part, with the reason */
+  VIADUCT_PARCEL_SUPERSEDED = 2, /* a newer version took its place before it was fetched */
+  VIADUCT_PARCEL_EXPIRED = 3,    /* its time has passed */
+  VIADUCT_PARCEL_CANCELLED = 4,  /* by a rank of the group, or withdrawn by the publisher */
+  VIADUCT_PARCEL_LOST = 5        /* a session that it needed is over */
+};
+/* The end of a parcel, or of the fetch of a group. */
+typedef struct viaduct_parcel_end {
+  uint64_t size;
+  uint64_t version;
+  int32_t outcome;          /* VIADUCT_PARCEL_WHOLE, ... */
+  int32_t has_part;         /* 1: `part` failed */
+  viaduct_parcel_part part; /* */
+  int32_t has_consumer;     /* 1: the rank `consumer` of the group failed or was lost */
+  uint32_t consumer;        /* */
+  uint64_t ranks;           /* whole: how many ranks of the group have all */
+  char why[1024];           /* empty if it is whole */
+} viaduct_parcel_end;
+
+/* Publishes a parcel under that name. `options` may be NULL, and so may `ready`, the parts that are
+   ready already, if `ready_count` is 0. */
+VIADUCT_C_API viaduct_code viaduct_parcel_publish(viaduct_agent agent, const char* name,
+                                                  const viaduct_publish_options* options,
+                                                  const viaduct_part_blocks* ready,
+                                                  uint64_t ready_count, viaduct_parcel* parcel,
+                                                  viaduct_error* error);
+/* The part has its bytes, which stay unchanged until the parcel has ended. Once for each part. */
+VIADUCT_C_API viaduct_code viaduct_parcel_ready(viaduct_parcel parcel,
+                                                const viaduct_part_blocks* part,
+                                                viaduct_error* error);
+/* The parts that are not ready: fills at most `capacity` of them. `*count` is the number of all. */
+VIADUCT_C_API viaduct_code viaduct_parcel_missing(viaduct_parcel parcel, viaduct_parcel_part* parts,
+                                                  uint64_t capacity, uint64_t* count,
+                                                  viaduct_error* error);
+/* Waits until all expected groups have ended and no rank reads any more: the blocks may be used
+   again. `end` may be NULL. */
+VIADUCT_C_API viaduct_code viaduct_parcel_wait(viaduct_parcel parcel, int64_t timeout_ns,
+                                               viaduct_parcel_end* end, viaduct_error* error);
+/* Ends the parcel for everybody. On VIADUCT_OK the blocks may be used again. VIADUCT_PEER_LOST: a
+   consumer was stopped in the middle of a copy; they may be once viaduct_parcel_wait returns. */
+VIADUCT_C_API viaduct_code viaduct_parcel_withdraw(viaduct_parcel parcel, viaduct_error* error);
+/* Withdraws the parcel if it has not ended, and closes the handle in every case. */
+VIADUCT_C_API viaduct_code viaduct_parcel_close(viaduct_parcel parcel, viaduct_error* error);
+
+typedef struct viaduct_fetch_options {
+  uint64_t size;
+  uint64_t version;    /* this one or a newer one */
+  uint64_t layout;     /* 0: any */
+  const char* group;   /* the name of the group that fetches together; NULL: this rank alone */
+  uint32_t group_size; /* with a group: its ranks */
+  uint32_t group_rank; /* */
+  uint32_t at_least;   /* so many ranks suffice if others are lost; 0: all */
+  int32_t exact;       /* 1: exactly this version */
+  int32_t priority;    /* VIADUCT_NORMAL, ... */
+  int32_t zero;        /* 0 */
+  int64_t deadline_ns; /* 0 or VIADUCT_DEFAULT_DEADLINE: the setting VIADUCT_DEADLINE */
+  const char* require; /* as in viaduct_transfer_plan; NULL: any path */
+} viaduct_fetch_options;
+
+/* Begins to fetch a parcel that `owner` has published, or will publish before the deadline: the
+   parts in `into`, each once. `options` may be NULL. */
+VIADUCT_C_API viaduct_code viaduct_fetch_begin(viaduct_agent agent, viaduct_peer owner,
+                                               const char* name,
+                                               const viaduct_fetch_options* options,
+                                               const viaduct_part_blocks* into, uint64_t into_count,
+                                               viaduct_fetch* fetch, viaduct_error* error);
+/* Waits for the end. VIADUCT_OK: the parcel is whole, for all ranks of the group. Another code than
+   VIADUCT_TIMEOUT: it has ended otherwise, and viaduct_fetch_end says how. */
+VIADUCT_C_API viaduct_code viaduct_fetch_wait(viaduct_fetch fetch, int64_t timeout_ns,
+                                              viaduct_error* error);
+/* Waits until one part has arrived, before it is known whether the parcel will be whole. */
+VIADUCT_C_API viaduct_code viaduct_fetch_wait_part(viaduct_fetch fetch, viaduct_parcel_part part,
+                                                   int64_t timeout_ns, viaduct_error* error);
+/* VIADUCT_BUSY: it has not ended. */
+VIADUCT_C_API viaduct_code viaduct_fetch_end(viaduct_fetch fetch, viaduct_parcel_end* end,
+                                             viaduct_error* error);
+/* The parts that have not arrived, as viaduct_parcel_missing lists them. */
+VIADUCT_C_API viaduct_code viaduct_fetch_missing(viaduct_fetch fetch, viaduct_parcel_part* parts,
+                                                 uint64_t capacity, uint64_t* count,
+                                                 viaduct_error* error);
+/* Asks the fetch to end, for all ranks of the group. `why` may be NULL. Wait for the end. */
+VIADUCT_C_API viaduct_code viaduct_fetch_cancel(viaduct_fetch fetch, const char* why,
+                                                viaduct_error* error);
+/* Cancels a running fetch and waits until none of its transfers runs, then closes the handle. */
+VIADUCT_C_API viaduct_code viaduct_fetch_close(viaduct_fetch fetch, viaduct_error* error);
 
 /* ---- Notes: a few bytes for a peer ---- */
 

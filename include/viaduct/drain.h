@@ -18,6 +18,7 @@ struct DrainLeft {
   std::uint64_t their_transfers = 0, their_bytes = 0;  // those of the peer, as it last told
   std::uint64_t lent = 0, borrowed = 0;                // leases
   std::uint64_t streams = 0;                           // open streams of marks
+  std::uint64_t fetches = 0;       // running fetches of parcels, of this agent and of the peer
   std::uint64_t unsent_bytes = 0;  // notes and messages that the peer's socket has not taken yet
 };
 

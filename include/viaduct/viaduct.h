@@ -15,6 +15,7 @@
 #include <viaduct/mark_stream.h>  // IWYU pragma: export
 #include <viaduct/memory.h>       // IWYU pragma: export
 #include <viaduct/note.h>         // IWYU pragma: export
+#include <viaduct/parcel.h>       // IWYU pragma: export
 #include <viaduct/path.h>         // IWYU pragma: export
 #include <viaduct/peer.h>         // IWYU pragma: export
 #include <viaduct/pin.h>          // IWYU pragma: export

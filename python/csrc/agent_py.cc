@@ -526,6 +526,13 @@ void bindAgent(py::module_& module) {
       .def_property_readonly(
           "name", [](const AgentState& state) { return state.agent.name(); },
           "The name that peers see.")
+      .def_property_readonly(
+          "id",
+          [](AgentState& state) {
+            const auto id = ask(state, "id", [](Agent& asked) { return asked.card().agent; });
+            return py::bytes(reinterpret_cast<const char*>(id.data()), id.size());
+          },
+          "16 bytes that identify this agent. After a restart they differ.")
       .def_property_readonly("backends", backends,
                              "The backends in order of preference, as {name: (open, text)}. The "
                              "text gives the\nconfiguration of an open backend, or the reason why "
@@ -540,6 +547,7 @@ void bindAgent(py::module_& module) {
   bindPeers(agent);
   bindTransfers(agent);
   bindLeasesOf(agent);
+  bindParcelsOf(agent);
   bindCardsOf(agent);
   bindDigestsOf(agent);
   bindMarksOf(agent);

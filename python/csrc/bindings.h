@@ -26,12 +26,15 @@ void bindMarks(py::module_& module);
 void bindKvLayouts(py::module_& module);
 void bindKvStreams(py::module_& module);
 void bindLease(py::module_& module);
+void bindParcels(py::module_& module);
 void bindCards(py::module_& module);
 void bindAgent(py::module_& module);
 // Adds the methods that export and revoke cards.
 void bindCardsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
 // Adds the methods that lend and borrow.
 void bindLeasesOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
+// Adds the methods that publish and fetch.
+void bindParcelsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
 // Adds the method that opens streams of marks.
 void bindMarksOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
 // Adds the methods that digest and check blocks.

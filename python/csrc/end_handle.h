@@ -26,8 +26,8 @@ struct EndHandle {
   }
 
   const std::shared_ptr<AgentState> agent;
-  const std::vector<std::shared_ptr<const PinState>> pins;  // kept alive, with their memory
-  std::optional<End> end;                                   // empty only in the destructor
+  std::vector<std::shared_ptr<const PinState>> pins;  // kept alive, with their memory
+  std::optional<End> end;                             // empty only in the destructor
 };
 
 // Adds what viaduct/_asyncio.py asks of each class of ends.

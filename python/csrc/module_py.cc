@@ -60,6 +60,7 @@ PYBIND11_MODULE(_core, module) {
   bindKvLayouts(module);
   bindKvStreams(module);
   bindLease(module);
+  bindParcels(module);
   bindCards(module);
   bindAgent(module);
   py::delattr(module, "__module__");

@@ -27,7 +27,9 @@ from viaduct._core import (
     KvPush,
     Lease,
     MarkStream,
+    ParcelFetch,
     Peer,
+    PublishedParcel,
     Transfer,
     _Doorbell,
 )
@@ -51,7 +53,9 @@ WAITS = {
     KvPush: ("wait",),
     Lease: ("wait",),
     MarkStream: ("wait", "wait_count", "over"),
+    ParcelFetch: ("wait", "wait_part"),
     Peer: ("ready", "over", "pin"),
+    PublishedParcel: ("wait",),
     Transfer: ("wait",),
 }
 
@@ -199,9 +203,9 @@ async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwa
         await asyncio.gather(*(viaduct.awaitable(marks.wait, mark, 10) for mark in range(32)))
 
     The arguments, the result and the exceptions are those of the call. The calls are Agent.find and
-    wait_note; Peer.ready, over and pin; wait of Transfer, Lease and BorrowedLease; wait, wait_count
-    and over of MarkStream; and the calls of KvPush, KvArrival, KvOffer and KvPull that take a
-    `timeout`. A cancelled task stops waiting, and changes nothing else.
+    wait_note; Peer.ready, over and pin; wait of Transfer, Lease, BorrowedLease and PublishedParcel;
+    wait and wait_part of ParcelFetch; wait, wait_count and over of MarkStream; and the calls of
+    KvPush, KvArrival, KvOffer and KvPull that take a `timeout`. A cancelled task stops waiting, and changes nothing else.
     """
     position = _timeout_position(type(getattr(call, "__self__", None)), call.__name__)
     if len(args) > position:
@@ -280,23 +284,24 @@ async def _find(call, args, kwargs, seconds):
     return await asyncio.wrap_future(find.answer)
 
 
-async def end_of(transfer):
-    """Implements `await transfer`. A cancelled task cancels the transfer and waits for its end."""
+async def end_of(running):
+    """Implements `await transfer` and `await fetch`. A cancelled task cancels the transfer or the
+    fetch, and waits for its end."""
     loop = _running()
     try:
-        await loop.until(transfer.agent, transfer.wait)
+        await loop.until(running.agent, running.wait)
     except asyncio.CancelledError:
-        transfer.cancel()
-        await _end_despite_cancels(loop, transfer)
+        running.cancel()
+        await _end_despite_cancels(loop, running)
         raise
-    return transfer
+    return running
 
 
-async def _end_despite_cancels(loop, transfer):
+async def _end_despite_cancels(loop, running):
     # The program may reuse the memory after the task, so wait. The setting `grace` limits the wait.
-    while transfer.state == "running":
+    while running.state == "running":
         try:
-            await loop.until(transfer.agent, transfer.wait)
+            await loop.until(running.agent, running.wait)
         except (asyncio.CancelledError, Error):
             pass
 

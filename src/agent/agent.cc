@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/agent_impl.h"
+#include "agent/parcels/part_slice.h"
 #include "agent/peers/lease_impl.h"
 #include "agent/peers/peer_impl.h"
 #include "agent/pin_impl.h"
@@ -296,6 +297,33 @@ Result<MarkStream> Agent::openMarks(const Peer& peer, MarkStreamOptions options)
   VIADUCT_TRY(const auto impl, ownPeer(*impl_, peer.impl_, "open marks"));
   VIADUCT_TRY(auto stream, impl->openMarks(std::move(options)));
   return MarkStream(std::move(stream));
+}
+
+Result<PublishedParcel> Agent::publish(const std::string& name, PublishOptions options) {
+  VIADUCT_CHECK(impl_->usable("publish"));
+  auto ready = std::exchange(options.ready, {});
+  if (options.parts.empty())
+    for (const PublishedPart& part : ready) options.parts.push_back(part.part);
+  auto held = impl_->hold();
+  if (impl_->peers().drains()) return impl_->peers().drainError("publish");
+  std::shared_ptr<agent::PeerImpl> owner;
+  if (options.owner) {
+    VIADUCT_TRY(owner, ownPeer(*impl_, options.owner->impl_, "publish"));
+  }
+  VIADUCT_TRY(auto impl, impl_->parcels().publish(name, std::move(options), std::move(owner)));
+  held.unlock();
+  PublishedParcel parcel(std::move(impl));
+  for (PublishedPart& part : ready) VIADUCT_CHECK(parcel.ready(std::move(part)));
+  return parcel;
+}
+
+Result<ParcelFetch> Agent::fetch(const Peer& owner, const std::string& name, FetchOptions options) {
+  VIADUCT_CHECK(agent::checkFetch(name, options));
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("fetch"));
+  VIADUCT_TRY(auto peer, ownPeer(*impl_, owner.impl_, "fetch"));
+  VIADUCT_TRY(auto impl, impl_->parcels().fetch(std::move(peer), name, std::move(options)));
+  return ParcelFetch(std::move(impl));
 }
 
 Statistics Agent::statistics() const {

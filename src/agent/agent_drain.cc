@@ -62,6 +62,7 @@ Result<std::vector<DrainLeft>> AgentImpl::drain(Deadline until) {
   if (!takenBack()) {
     peers_.beginDrain(deadline);
     traffic_.endReaching(nullptr, peers_.drainError("post"));
+    parcels_.refuseWaiting(peers_.drainError("fetch"));
   }
   const auto over = [&] {
     return takenBack() || closed() || !peers_.hasDrainLeft() || now() >= deadline;
@@ -85,9 +86,9 @@ void AgentImpl::endRest(const std::vector<DrainLeft>& rest) {
   for (const DrainLeft& left : rest)
     log(LogLevel::kWarning,
         "the drain of agent {} ends what is left with peer {}: {} transfers, {} of the peer, {} "
-        "lent and {} borrowed leases, {} streams{}",
+        "lent and {} borrowed leases, {} streams, {} fetches{}",
         settings_.name, left.peer, left.transfers, left.their_transfers, left.lent, left.borrowed,
-        left.streams, left.answered ? "" : "; it has not answered");
+        left.streams, left.fetches, left.answered ? "" : "; it has not answered");
   const auto peers = peers_.all();
   traffic_.forEach([](Posting& posting) { posting.abort(cutOff(posting.peer())); });
   for (const auto& peer : peers) peer->leases().endAll();

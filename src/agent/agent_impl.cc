@@ -140,7 +140,10 @@ void AgentImpl::openStaging() {
 }
 
 AgentImpl::AgentImpl(Settings settings)
-    : Basis(std::move(settings)), traffic_(*this), peers_(*this, traffic_) {}
+    : Basis(std::move(settings)),
+      traffic_(*this),
+      parcels_(*this, traffic_),
+      peers_(*this, traffic_, parcels_) {}
 
 AgentImpl::~AgentImpl() { shutdown(); }
 
@@ -167,6 +170,7 @@ void AgentImpl::letGo() {
   traffic_.endReaching(nullptr,
                        {.code = Code::kPeerLost, .operation = "close", .detail = "closed here"});
   peers_.close();
+  parcels_.close();
   {
     const Still still(rails_);
     rails_.forget();

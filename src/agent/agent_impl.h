@@ -13,6 +13,7 @@
 
 #include "agent/basis/basis.h"
 #include "agent/finder.h"
+#include "agent/parcels/parcels.h"
 #include "agent/peers/peers.h"
 #include "agent/progress/progress_engine.h"
 #include "agent/traffic/stages.h"
@@ -50,6 +51,7 @@ class AgentImpl final : public Basis, public Progressable {
   void runCallbacks() override { Basis::runCallbacks(); }
 
   Peers& peers() { return peers_; }
+  Parcels& parcels() { return parcels_; }
   Traffic& traffic() { return traffic_; }
   Status unpin(std::uint32_t slot);  // releases the lock while it waits
   // Asks the meeting place for the Card under that name. Blocks, so the caller must not hold the
@@ -76,6 +78,7 @@ class AgentImpl final : public Basis, public Progressable {
   // Held by the thread that closes the agent; a second thread waits here until that has ended.
   std::mutex closing_;
   Traffic traffic_;
+  Parcels parcels_;
   Peers peers_;
   std::unique_ptr<Stages> stages_;                 // after the backends that it gives memory to
   std::unique_ptr<Finder> finder_;                 // null without a meeting place

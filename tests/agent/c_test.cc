@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -92,6 +93,14 @@ class CInterface : public ::testing::Test {
                              &transfer, &error_));
     transfers_.push_back(transfer);
     return transfer;
+  }
+  static viaduct_part_blocks partOf(viaduct_parcel_part part, viaduct_blocks blocks,
+                                    std::span<const std::uint32_t> indices = {}) {
+    return {.part = part,
+            .blocks = blocks,
+            .indices = indices.data(),
+            .index_count = indices.size(),
+            .slice = {0}};
   }
   char* memoryOf(const viaduct_pin_info& pin) { return reinterpret_cast<char*>(pin.address); }
 
@@ -381,6 +390,108 @@ TEST_F(CInterface, RefusesSettingsByName) {
   ok(viaduct_agent_name(agent, name.data(), name.size(), &length, &error_));
   EXPECT_STREQ(name.data(), "from-the-environment");
   ok(viaduct_agent_close(agent, &error_));
+}
+
+TEST_F(CInterface, FetchesAParcelAndBothEndsKnow) {
+  std::memset(memoryOf(remote_), 'p', kBytes);
+  const viaduct_parcel_part one{.rank = 3, .component = 1}, two{.rank = 3, .component = 2};
+  const std::array<viaduct_parcel_part, 2> parts{one, two};
+  viaduct_publish_options options = VIADUCT_INIT(viaduct_publish_options);
+  options.version = 7;
+  options.parts = parts.data();
+  options.part_count = 2;
+  options.takers = 1;
+  options.digests = 1;
+  const std::array<std::uint32_t, 2> indices{2, 0};
+  const viaduct_blocks there = blocksOf(remote_.address, 4), here = blocksOf(local_.address, 4);
+  const viaduct_part_blocks first = partOf(one, there, indices);
+  viaduct_parcel parcel{};
+  ok(viaduct_parcel_publish(b_, "weights", &options, &first, 1, &parcel, &error_));
+  std::array<viaduct_parcel_part, 2> missing{};
+  std::uint64_t count = 0;
+  ok(viaduct_parcel_missing(parcel, missing.data(), 2, &count, &error_));
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(missing[0].component, 2U);
+
+  const std::array<std::uint32_t, 1> last{3};
+  const std::array<viaduct_part_blocks, 2> into{partOf(one, here, indices),
+                                                partOf(two, here, last)};
+  viaduct_fetch_options wanted = VIADUCT_INIT(viaduct_fetch_options);
+  wanted.version = 7;
+  wanted.exact = 1;
+  viaduct_fetch fetch{};
+  ok(viaduct_fetch_begin(a_, peer_, "weights", &wanted, into.data(), 2, &fetch, &error_));
+  ok(viaduct_fetch_wait_part(fetch, one, kSoon, &error_));
+  ok(viaduct_fetch_missing(fetch, nullptr, 0, &count, &error_));
+  EXPECT_EQ(count, 1U);
+  viaduct_parcel_end end = VIADUCT_INIT(viaduct_parcel_end);
+  refused(viaduct_fetch_end(fetch, &end, &error_), VIADUCT_BUSY, "has not ended");
+  refused(viaduct_fetch_wait(fetch, 0, &error_), VIADUCT_TIMEOUT, "has not arrived");
+  const viaduct_part_blocks second = partOf(two, there, last);
+  ok(viaduct_parcel_ready(parcel, &second, &error_));
+  ok(viaduct_fetch_wait(fetch, kSoon, &error_));
+  ok(viaduct_fetch_end(fetch, &end, &error_));
+  EXPECT_EQ(end.outcome, VIADUCT_PARCEL_WHOLE);
+  EXPECT_EQ(end.version, 7U);
+  EXPECT_EQ(end.ranks, 1U);
+  EXPECT_STREQ(end.why, "");
+  for (const std::size_t block : {0U, 2U, 3U}) EXPECT_EQ(memoryOf(local_)[block * 8192], 'p');
+  EXPECT_EQ(memoryOf(local_)[8192], 0);
+  ok(viaduct_parcel_wait(parcel, kSoon, &end, &error_));
+  EXPECT_EQ(end.outcome, VIADUCT_PARCEL_WHOLE);
+  ok(viaduct_fetch_close(fetch, &error_));
+  ok(viaduct_parcel_close(parcel, &error_));
+}
+
+TEST_F(CInterface, AParcelThatIsWithdrawnOrCancelledEndsTheFetch) {
+  const viaduct_parcel_part one{.rank = 0, .component = 0};
+  viaduct_publish_options options = VIADUCT_INIT(viaduct_publish_options);
+  options.parts = &one;
+  options.part_count = 1;
+  viaduct_parcel parcel{};
+  ok(viaduct_parcel_publish(b_, "kv", &options, nullptr, 0, &parcel, &error_));
+  const viaduct_part_blocks into = partOf(one, blocksOf(local_.address, 1));
+  viaduct_fetch fetch{}, other{};
+  ok(viaduct_fetch_begin(a_, peer_, "kv", nullptr, &into, 1, &fetch, &error_));
+  ok(viaduct_fetch_begin(a_, peer_, "kv", nullptr, &into, 1, &other, &error_));
+  ok(viaduct_fetch_cancel(other, "no room", &error_));
+  refused(viaduct_fetch_wait(other, kSoon, &error_), VIADUCT_CANCELLED, "no room");
+  ok(viaduct_fetch_close(other, &error_));
+  ok(viaduct_parcel_withdraw(parcel, &error_));
+  refused(viaduct_fetch_wait(fetch, kSoon, &error_), VIADUCT_CANCELLED, "withdrawn");
+  viaduct_parcel_end end = VIADUCT_INIT(viaduct_parcel_end);
+  ok(viaduct_fetch_end(fetch, &end, &error_));
+  EXPECT_EQ(end.outcome, VIADUCT_PARCEL_CANCELLED);
+  EXPECT_NE(std::string_view(end.why).find("withdrawn"), std::string_view::npos) << end.why;
+  ok(viaduct_parcel_wait(parcel, 0, &end, &error_));
+  EXPECT_EQ(end.outcome, VIADUCT_PARCEL_CANCELLED);
+  ok(viaduct_parcel_close(parcel, &error_));
+  ok(viaduct_fetch_close(fetch, &error_));
+}
+
+TEST_F(CInterface, RefusesParcelsThatCannotBe) {
+  viaduct_parcel parcel{};
+  viaduct_fetch fetch{};
+  viaduct_publish_options options = VIADUCT_INIT(viaduct_publish_options);
+  const viaduct_part_blocks part = partOf({0, 1}, blocksOf(local_.address, 1));
+  viaduct_part_blocks sliced = part;
+  sliced.slice = part.blocks;
+  invalid(viaduct_parcel_publish({0}, "kv", nullptr, &part, 1, &parcel, &error_), "the agent is 0");
+  invalid(viaduct_parcel_publish(a_, nullptr, nullptr, &part, 1, &parcel, &error_), "name is NULL");
+  invalid(viaduct_parcel_publish(a_, "kv", nullptr, &part, 1, nullptr, &error_), "parcel is NULL");
+  invalid(viaduct_parcel_publish(a_, "kv", nullptr, nullptr, 1, &parcel, &error_), "is NULL");
+  invalid(viaduct_parcel_publish(a_, "kv", nullptr, &sliced, 1, &parcel, &error_), "slice");
+  options.size = 8;
+  invalid(viaduct_parcel_publish(a_, "kv", &options, &part, 1, &parcel, &error_), "has size 8");
+  viaduct_fetch_options wanted = VIADUCT_INIT(viaduct_fetch_options);
+  wanted.priority = 9;
+  invalid(viaduct_fetch_begin(a_, peer_, "kv", &wanted, &part, 1, &fetch, &error_), "priority");
+  invalid(viaduct_fetch_begin(a_, {0}, "kv", nullptr, &part, 1, &fetch, &error_), "the peer is 0");
+  invalid(viaduct_fetch_begin(a_, peer_, "kv", nullptr, nullptr, 0, &fetch, &error_), "no memory");
+  invalid(viaduct_fetch_wait({0}, 0, &error_), "the fetch is 0");
+  invalid(viaduct_fetch_close({0}, &error_), "the fetch is 0");
+  invalid(viaduct_parcel_ready({0}, &part, &error_), "the parcel is 0");
+  invalid(viaduct_parcel_close({0}, &error_), "the parcel is 0");
 }
 
 TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {

@@ -49,6 +49,8 @@ struct State {
   std::map<std::string, Transfer> transfers;
   std::map<std::string, std::unique_ptr<Storm>> storms;
   std::optional<KvPush> push;
+  std::map<std::string, PublishedParcel> parcels;
+  std::map<std::string, ParcelFetch> fetches;
 };
 
 std::uint64_t number(const std::string& text) { return std::stoull(text); }
@@ -239,6 +241,32 @@ Answer plan(State& state, const Words& in) {
                                                {.require = in.size() > 7 ? in[7] : ""}));
   state.transfers.insert_or_assign(in.at(1), std::move(transfer));
   return std::string();
+}
+
+// publish NAME LABEL BLOCK: all of that memory, as one part
+Answer publish(State& state, const Words& in) {
+  VIADUCT_TRY(auto blocks, backwards(state.pins.at(in.at(2)).info(), number(in.at(3))));
+  VIADUCT_TRY(auto parcel,
+              state.agent->publish(in.at(1), {.version = 1, .ready = {{{}, std::move(blocks)}}}));
+  state.parcels.insert_or_assign(in[1], std::move(parcel));
+  return std::string();
+}
+
+// fetch NAME PEER LABEL BLOCK: begins to fetch that part
+Answer fetch(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
+  VIADUCT_TRY(auto blocks, backwards(state.pins.at(in.at(3)).info(), number(in.at(4))));
+  VIADUCT_TRY(auto fetch, state.agent->fetch(peer, in.at(1), {.into = {{{}, std::move(blocks)}}}));
+  state.fetches.insert_or_assign(in[1], std::move(fetch));
+  return std::string();
+}
+
+// fetched NAME MS: waits for its end, and answers the outcome
+Answer fetched(State& state, const Words& in) {
+  const ParcelFetch& fetch = state.fetches.at(in.at(1));
+  static_cast<void>(fetch.wait(within(in.at(2))));
+  const auto end = fetch.end();
+  return std::string(end ? parcelOutcomeName(end->outcome) : "running");
 }
 
 // lend ID PEER LABEL BLOCK read|write MS: answers the ticket
@@ -451,7 +479,8 @@ constexpr Command kCommands[] = {
     {"file", file},           {"gpu", gpu},
     {"drivergpu", driverGpu}, {"drivergone", driverGone},
     {"takenotes", takeNotes}, {"trim", trim},
-    {"drain", drain},
+    {"drain", drain},         {"publish", publish},
+    {"fetch", fetch},         {"fetched", fetched},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

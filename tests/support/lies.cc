@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/parcels/parcel_messages.h"
 #include "agent/session/messages.h"
 #include "agent/session/note_ring.h"
 #include "backends/local/local_message.h"
@@ -218,6 +219,24 @@ constexpr auto kLies = std::to_array<Lie>({
      [](LyingPeer& liar) {
        liar.send(FrameType::kDrainLeft, base::encode(agent::DrainLeftMessage{.number = 1}));
      }},
+    {FrameType::kParcel, "reports the end of a fetch that it never began",
+     [](LyingPeer& liar) {
+       liar.sync();
+       liar.send(FrameType::kParcel, agent::encodeParcel(agent::ReportMessage{.number = 1}));
+     }},
+    {FrameType::kParcel, "gives a verdict on a fetch that nobody began",
+     [](LyingPeer& liar) {
+       liar.sync();
+       liar.send(FrameType::kParcel, agent::encodeParcel(agent::VerdictMessage{.number = 1}));
+     }},
+    {FrameType::kParcel, "wants ever new parcels that nobody publishes",
+     [](LyingPeer& liar) {
+       liar.sync();
+       often(liar, FrameType::kParcel, 5 * kOften, [](int i) {
+         return agent::encodeParcel(agent::WantMessage{.number = number(i), .name = "none"});
+       });
+     },
+     false},
     {FrameType::kMark, "marks ever new streams",
      [](LyingPeer& liar) {
        liar.sync();

@@ -36,6 +36,11 @@ Status needSized(const char* operation, const T* sized) {
                                                sized->size, sizeof(T)),
                 "set its field `size` to its sizeof, as VIADUCT_INIT does");
 }
+// Refuses a struct of the caller that is too short. It may be NULL.
+template <class T>
+Status checkSized(const char* operation, const T* sized) {
+  return sized == nullptr ? Status(Ok{}) : needSized(operation, sized);
+}
 inline Status need(const char* operation, const char* what, const void* given) {
   if (given != nullptr) return Ok{};
   return misuse(operation, fmt::format("{} is NULL", what));
@@ -112,6 +117,10 @@ void copyInto(char (&field)[N], std::string_view text) {
   field[kept] = '\0';
 }
 
+// The blocks that `indices` name; NULL with count 0 takes all.
+Result<Selection> selectionOf(const char* operation, viaduct_blocks blocks, const uint32_t* indices,
+                              uint64_t count);
+Result<Priority> priorityOf(const char* operation, int32_t value);
 void describe(const PinInfo& pin, viaduct_pin_info& into);
 
 }  // namespace viaduct::agent::c

@@ -18,15 +18,33 @@ static_assert(static_cast<int>(TransferState::kDone) == VIADUCT_TRANSFER_DONE);
 static_assert(static_cast<int>(TransferState::kFailed) == VIADUCT_TRANSFER_FAILED);
 static_assert(static_cast<int>(TransferState::kCancelled) == VIADUCT_TRANSFER_CANCELLED);
 
-Result<Selection> selectionOf(viaduct_blocks blocks, const uint32_t* indices, uint64_t count) {
-  VIADUCT_TRY(const auto known, find<Blocks>("plan", "list of blocks", blocks.id));
-  VIADUCT_TRY(const auto numbers, arrayOf("plan", "indices", indices, count));
+}  // namespace
+
+namespace viaduct::agent::c {
+
+Result<Selection> selectionOf(const char* operation, viaduct_blocks blocks, const uint32_t* indices,
+                              uint64_t count) {
+  VIADUCT_TRY(const auto known, find<Blocks>(operation, "list of blocks", blocks.id));
+  VIADUCT_TRY(const auto numbers, arrayOf(operation, "indices", indices, count));
   // Without indices a selection is all blocks.
-  if (indices != nullptr && numbers.empty()) return misuse("plan", "0 indices name no block");
+  if (indices != nullptr && numbers.empty()) return misuse(operation, "0 indices name no block");
   return Selection{.blocks = *known, .indices = numbers};
 }
 
-}  // namespace
+Result<Priority> priorityOf(const char* operation, int32_t value) {
+  switch (value) {
+    case VIADUCT_NORMAL:
+      return Priority::kNormal;
+    case VIADUCT_URGENT:
+      return Priority::kUrgent;
+    case VIADUCT_BACKGROUND:
+      return Priority::kBackground;
+    default:
+      return misuse(operation, fmt::format("{} is no class of priority", value));
+  }
+}
+
+}  // namespace viaduct::agent::c
 
 // NOLINTBEGIN(readability-identifier-naming): the names of C
 viaduct_code viaduct_blocks_of_runs(const viaduct_run* runs, uint64_t count, viaduct_blocks* blocks,
@@ -67,19 +85,6 @@ viaduct_code viaduct_blocks_close(viaduct_blocks blocks, viaduct_error* error) {
   });
 }
 
-Result<Priority> priorityOf(int32_t value) {
-  switch (value) {
-    case VIADUCT_NORMAL:
-      return Priority::kNormal;
-    case VIADUCT_URGENT:
-      return Priority::kUrgent;
-    case VIADUCT_BACKGROUND:
-      return Priority::kBackground;
-    default:
-      return misuse("plan", fmt::format("{} is no class of priority", value));
-  }
-}
-
 viaduct_code viaduct_transfer_plan(viaduct_agent agent, int32_t kind, viaduct_peer peer,
                                    viaduct_blocks local, const uint32_t* local_indices,
                                    uint64_t local_count, viaduct_blocks remote,
@@ -92,10 +97,10 @@ viaduct_code viaduct_transfer_plan(viaduct_agent agent, int32_t kind, viaduct_pe
     VIADUCT_CHECK(need("plan", "transfer", transfer));
     if (kind != VIADUCT_WRITE && kind != VIADUCT_READ)
       return misuse("plan", fmt::format("kind {} is neither write nor read", kind));
-    VIADUCT_TRY(const auto here, selectionOf(local, local_indices, local_count));
-    VIADUCT_TRY(const auto there, selectionOf(remote, remote_indices, remote_count));
+    VIADUCT_TRY(const auto here, selectionOf("plan", local, local_indices, local_count));
+    VIADUCT_TRY(const auto there, selectionOf("plan", remote, remote_indices, remote_count));
     TransferOptions options;
-    VIADUCT_TRY(options.priority, priorityOf(priority));
+    VIADUCT_TRY(options.priority, priorityOf("plan", priority));
     if (require != nullptr) options.require = require;
     VIADUCT_TRY(auto planned, open->agent.plan(static_cast<OpKind>(kind), *known, here, there,
                                                std::move(options)));

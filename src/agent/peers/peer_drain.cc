@@ -126,6 +126,7 @@ DrainLeft PeerImpl::drainLeft() {
   out.lent = leases_.lent();
   out.borrowed = leases_.borrowed();
   out.streams = marks_.open();
+  out.fetches = peers_.parcels().running(*this);
   if (own_) return out;
   out.answered = heard_left_.has_value();
   if (heard_left_) {
@@ -138,7 +139,7 @@ DrainLeft PeerImpl::drainLeft() {
 
 bool PeerImpl::isLeft(const DrainLeft& left) {
   return !left.answered || (left.transfers | left.their_transfers | left.lent | left.borrowed |
-                            left.streams | left.unsent_bytes) != 0;
+                            left.streams | left.fetches | left.unsent_bytes) != 0;
 }
 
 // The redialer forgets the address, because the successor may have it.

@@ -200,6 +200,8 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
       return heardDraining(payload);
     case FrameType::kDrainLeft:
       return heardDrainLeft(payload);
+    case FrameType::kParcel:
+      return heardParcel(payload);
     case FrameType::kMark:
       return heardMark(payload);
     case FrameType::kMarksEnd:
@@ -222,10 +224,23 @@ void PeerImpl::heardLease(FrameType type, std::span<const std::byte> payload) {
 }
 
 void PeerImpl::tellReturned(std::span<const std::byte> payload) {
-  constexpr auto kKind = RingPage::EntryKind::kLeaseReturned;
-  if (session_ && ring_out_ && ring_out_->put(session_->connection().framesSent(), payload, kKind))
+  tellThroughRing(FrameType::kLeaseReturned, RingPage::EntryKind::kLeaseReturned, payload);
+}
+
+void PeerImpl::tellParcel(std::span<const std::byte> payload) {
+  tellThroughRing(FrameType::kParcel, RingPage::EntryKind::kParcel, payload);
+}
+
+void PeerImpl::tellThroughRing(FrameType type, RingPage::EntryKind kind,
+                               std::span<const std::byte> payload) {
+  if (session_ && ring_out_ && ring_out_->put(session_->connection().framesSent(), payload, kind))
     return;
-  tell(FrameType::kLeaseReturned, payload);
+  tell(type, payload);
+}
+
+void PeerImpl::heardParcel(std::span<const std::byte> payload) {
+  if (auto heard = peers_.parcels().heard(*this, payload); !heard)
+    breakOff(std::move(heard).error());
 }
 
 void PeerImpl::readNow() {

@@ -110,6 +110,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::shared_ptr<PeerImpl> same_as;
 
   Basis& basis() { return basis_; }
+  Peers& peers() { return peers_; }
   const std::string& name() const { return name_; }
   PeerState state() const { return PeerPhase::kPublic[phase_.now()]; }
   base::Watchers& watchers() { return watchers_; }  // of its state and its pins
@@ -175,8 +176,9 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void tell(FrameType type, std::span<const std::byte> payload) {
     if (isAlive()) sendOrLose(type, payload);
   }
-  // The same for the return of a lease, through the ring of notes if there is one.
+  // The same for these frames, through the ring of notes if there is one.
   void tellReturned(std::span<const std::byte> payload);
+  void tellParcel(std::span<const std::byte> payload);
   void readNow();  // takes frames that have arrived; not within a callback
 
   Status note(std::span<const std::byte> bytes);
@@ -256,6 +258,9 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Status mayTake(FrameType type, std::size_t bytes);
   void handle(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void heardLease(FrameType type, std::span<const std::byte> payload);
+  void heardParcel(std::span<const std::byte> payload);
+  void tellThroughRing(FrameType type, RingPage::EntryKind kind,
+                       std::span<const std::byte> payload);
   void heardDraining(std::span<const std::byte> payload);
   void heardDrainLeft(std::span<const std::byte> payload);
   Error leftError() const;

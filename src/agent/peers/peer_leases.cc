@@ -95,11 +95,12 @@ core::PinMap PeerLeases::reachedPins(MemoryAccess access) const {
 }
 
 Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<Extent> ranges,
-                                                    LeaseOptions options) {
+                                                    LeaseOptions options, bool goes_on) {
   VIADUCT_CHECK(checkDuration("lease", options.duration));
   if (options.access == MemoryAccess::kWriteOnly)
     return bad("lease", "no lease is write-only", "lend for reading, or for reading and writing");
-  if (peer_.state() != PeerState::kReady) return peer_.notReady("lease");
+  if (!(goes_on ? peer_.isAlive() : peer_.state() == PeerState::kReady))
+    return peer_.notReady("lease");
   VIADUCT_CHECK(mayLend(ranges, options.access));
   if (lent_.size() >= kMostLent)
     return Error{.code = Code::kExhausted,

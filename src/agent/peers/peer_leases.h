@@ -35,9 +35,10 @@ class PeerLeases {
   PeerLeases(const PeerLeases&) = delete;
   PeerLeases& operator=(const PeerLeases&) = delete;
 
-  // The owner's end. Lends the blocks; `ranges` is core::rangesOf() them.
+  // The owner's end. Lends the blocks; `ranges` is core::rangesOf() them. `goes_on`: for work that
+  // the peer has begun, which may be ready before this end, or while an end drains.
   Result<std::shared_ptr<LentLease>> lend(Blocks blocks, std::vector<Extent> ranges,
-                                          LeaseOptions options);
+                                          LeaseOptions options, bool goes_on = false);
   base::Bytes ticketOf(const LentLease& lease) const;
   Status renew(LentLease& lease, Duration duration);
   // Asks the borrower to end a live lease. The lease has its outcome once the borrower has

@@ -227,6 +227,7 @@ void PeerImpl::lose(const Error& why) {
   closeLinks(why);
   leases_.sessionOver();
   loseMarks(why);
+  peers_.parcels().sessionOver(*this, why);
   redialer_.dialLater();
   // If this end lacks descriptors, the next Peers::self() tries again.
   if (own_ && !parted && why.code != Code::kExhausted) static_cast<void>(beginOwn());

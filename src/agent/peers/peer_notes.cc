@@ -150,6 +150,9 @@ bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
     case RingReceiver::Next::kLeaseReturned:
       type = FrameType::kLeaseReturned;
       break;
+    case RingReceiver::Next::kParcel:
+      type = FrameType::kParcel;
+      break;
     case RingReceiver::Next::kBroken:
       breakOff(brokenRule("the peer wrote a malformed note into the ring"));
       return false;

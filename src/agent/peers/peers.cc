@@ -35,8 +35,11 @@ Error revokedCard() {
 
 }  // namespace
 
-Peers::Peers(Basis& basis, Transfers& transfers)
-    : basis_(basis), transfers_(transfers), notes_(basis.settings().note_backlog) {}
+Peers::Peers(Basis& basis, Transfers& transfers, ParcelFrames& parcels)
+    : basis_(basis),
+      transfers_(transfers),
+      parcels_(parcels),
+      notes_(basis.settings().note_backlog) {}
 Peers::~Peers() = default;
 
 Status Peers::listen(Deadline until) {

@@ -18,6 +18,7 @@
 #include "agent/basis/basis.h"
 #include "agent/peers/note_backlog.h"
 #include "agent/peers/note_rings.h"
+#include "agent/peers/parcel_frames.h"
 #include "agent/peers/revoked_cards.h"
 #include "agent/peers/transfers.h"
 #include "agent/session/connection.h"
@@ -33,13 +34,14 @@ class Session;
 class Peers {
  public:
   using AgentId = std::array<std::uint8_t, 16>;
-  Peers(Basis& basis, Transfers& transfers);
+  Peers(Basis& basis, Transfers& transfers, ParcelFrames& parcels);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
   Basis& basis() { return basis_; }
   Transfers& transfers() { return transfers_; }
+  ParcelFrames& parcels() { return parcels_; }
   Status listen(Deadline until);
   // Peers would refuse a bad hello at each dial, so it is checked here once.
   Status checkHello() const;
@@ -132,6 +134,7 @@ class Peers {
 
   Basis& basis_;
   Transfers& transfers_;
+  ParcelFrames& parcels_;
   std::array<std::uint8_t, 32> secret_{};
   Key card_root_{};  // the secrets of cards with a grant are derived from it
   RevokedCards revoked_;

@@ -42,6 +42,7 @@ enum class FrameType : std::uint8_t {
   // An end is about to leave, or stays after all. Either end says how much it still moves.
   kDraining,
   kDrainLeft,
+  kParcel,  // a message of a parcel, in one order with notes
   // Frames of the handshake. docs/wire.md has their order.
   kOpen = 0x40,
   kChallenge,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <viaduct/note.h>
+#include <viaduct/parcel.h>
 #include <viaduct/result.h>
 
 #include <array>
@@ -72,6 +73,7 @@ inline constexpr auto kFrameRules = std::to_array<FrameRule>({
     {FrameType::kMarksEnd, "end of marks", FrameStage::kSynced, wire::kMarksEnd, 0, 0, 0, 5},
     {FrameType::kDraining, "draining", FrameStage::kSession, sizeof(std::uint32_t), 0, 0, 0, 50},
     {FrameType::kDrainLeft, "drain left", FrameStage::kSession, wire::kDrainLeft, 0, 0, 0, 5},
+    {FrameType::kParcel, "parcel", FrameStage::kSynced, kMaxNoteBytes, 0, kMaxParcelParts, 0, 10},
     {FrameType::kOpen, "open", FrameStage::kProof, kMaxUnprovenPayload, 0, 0, 1, 50},
     {FrameType::kChallenge, "challenge", FrameStage::kProof, wire::kKey, 0, 0, 1, 100},
     {FrameType::kProof, "proof", FrameStage::kProof, wire::kKey, 0, 0, 1, 100},

@@ -75,9 +75,9 @@ static_assert(static_cast<int>(RingReceiver::Next::kNote) ==
                   static_cast<int>(RingPage::EntryKind::kNote) &&
               static_cast<int>(RingReceiver::Next::kMark) ==
                   static_cast<int>(RingPage::EntryKind::kMark) &&
-              static_cast<int>(RingReceiver::Next::kLeaseReturned) ==
-                  static_cast<int>(RingPage::EntryKind::kLeaseReturned) &&
-              RingReceiver::Next::kEmpty > RingReceiver::Next::kLeaseReturned);
+              static_cast<int>(RingReceiver::Next::kParcel) ==
+                  static_cast<int>(RingPage::EntryKind::kParcel) &&
+              RingReceiver::Next::kEmpty > RingReceiver::Next::kParcel);
 
 RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) const {
   const std::uint64_t there = page().written.load() - taken_;
@@ -86,7 +86,7 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) c
   // A copy, which the peer cannot change between check and use.
   copyOut(page(), taken_, &entry, sizeof entry);
   if (entry.bytes > kMaxRingNote || room(entry.bytes) > there) return Next::kBroken;
-  if (entry.kind > RingPage::EntryKind::kLeaseReturned) return Next::kBroken;
+  if (entry.kind > RingPage::EntryKind::kParcel) return Next::kBroken;
   if (entry.frames > frames) return Next::kLater;
   return static_cast<Next>(entry.kind);
 }
@@ -99,7 +99,7 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames) const {
 RingReceiver::Next RingReceiver::take(std::uint64_t frames, base::Bytes& note) {
   NoteHeader entry;
   const Next next = look(frames, entry);
-  if (next > Next::kLeaseReturned) return next;
+  if (next > Next::kParcel) return next;
   order_.acquire();
   note.resize(entry.bytes);
   copyOut(page(), taken_ + sizeof entry, note.data(), note.size());

@@ -37,9 +37,9 @@ struct RingPage {
   alignas(64) std::atomic<std::uint32_t> armed{1};
   alignas(64) std::array<std::byte, kBytes> data;
 
-  // An entry is this header, then the bytes of the note, or the payload of the frame of a mark or
-  // of a returned lease.
-  enum class EntryKind : std::uint32_t { kNote, kMark, kLeaseReturned };
+  // An entry is this header, then the bytes of the note, or the payload of the frame of a mark, of
+  // a returned lease, or of a parcel.
+  enum class EntryKind : std::uint32_t { kNote, kMark, kLeaseReturned, kParcel };
   struct NoteHeader {
     std::uint32_t bytes = 0;
     EntryKind kind = EntryKind::kNote;
@@ -64,7 +64,7 @@ class RingReceiver {
 
   // Takes the next entry. kLater: it was sent after more than `frames` frames of the
   // session.
-  enum class Next : std::uint8_t { kNote, kMark, kLeaseReturned, kEmpty, kLater, kBroken };
+  enum class Next : std::uint8_t { kNote, kMark, kLeaseReturned, kParcel, kEmpty, kLater, kBroken };
   Next take(std::uint64_t frames, base::Bytes& note);
   // Returns what take() would return, and takes no note.
   Next look(std::uint64_t frames) const;

@@ -162,7 +162,7 @@ TEST(NoteRing, MalformedEntriesAreDetected) {
                                 {{.bytes = ~0U}, RingPage::kBytes},
                                 {{.bytes = 100}, 32},
                                 {{.bytes = 0}, 8},
-                                {{.kind = RingPage::EntryKind{3}}, 16},
+                                {{.kind = RingPage::EntryKind{4}}, 16},
                                 {{.bytes = 0}, RingPage::kBytes + 16},
                                 {{.bytes = 0}, ~std::uint64_t{0}}};
   for (const Case& wrong : cases) {

@@ -1,0 +1,176 @@
+// Parcels: named and versioned things of parts at several ranks, which groups of consumer ranks
+// fetch. A parcel ends once at every end, and alike for all ranks of a group:
+// docs/design/0069-parcels.md. Threads: call from any; functions of the caller run where callbacks
+// of transfers run, and must not block.
+#pragma once
+
+#include <viaduct/blocks.h>
+#include <viaduct/deadline.h>
+#include <viaduct/digest.h>
+#include <viaduct/peer.h>
+#include <viaduct/result.h>
+#include <viaduct/transfer.h>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace viaduct {
+
+namespace agent {
+class Publication;
+class Fetching;
+}  // namespace agent
+
+inline constexpr std::size_t kMaxParcelName = 255;    // bytes, also of a group's name
+inline constexpr std::size_t kMaxParcelParts = 4096;  // of a parcel, and ranks of a group
+inline constexpr std::size_t kMaxParcelVersions = 4;  // of a name, with those that are ending
+
+// Names a part: a publishing rank, and a number that the application gives, such as a layer.
+struct ParcelPart {
+  std::uint32_t rank = 0, component = 0;
+  friend auto operator<=>(const ParcelPart&, const ParcelPart&) = default;
+};
+
+enum class ParcelOutcome : std::uint8_t {
+  kWhole,       // every byte of exactly this version
+  kFailed,      // a part, with the reason
+  kSuperseded,  // a newer version took its place before it was fetched
+  kExpired,     // its time has passed
+  kCancelled,   // by a rank of the group, or withdrawn by the publisher
+  kLost,        // a session that it needed is over
+};
+const char* parcelOutcomeName(ParcelOutcome outcome);
+
+struct ParcelEnd {
+  ParcelOutcome outcome = ParcelOutcome::kWhole;
+  std::uint64_t version = 0;
+  std::optional<ParcelPart> part = {};         // the part that failed
+  std::optional<std::uint32_t> consumer = {};  // the rank of the group that failed or was lost
+  std::optional<Error> why = {};               // none if it is whole
+  std::vector<std::uint32_t> ranks = {};       // whole: the ranks of the group that have all
+};
+
+// A part with its blocks at this agent, all in live pins. Its bytes are those of its blocks, one
+// block after the other.
+struct PublishedPart {
+  ParcelPart part = {};
+  Selection blocks = {};
+};
+
+struct PublishOptions {
+  std::uint64_t version = 0;  // above those of this name that were published here before
+  std::uint64_t layout = 0;   // a signature that a fetch compares; 0: none
+  // The agent that decides about the parcel. All publishing ranks name the same one, and fetches go
+  // to it. None: this agent.
+  std::optional<Peer> owner = {};
+  // All parts, of all ranks. Empty: `ready` has all.
+  std::vector<ParcelPart> parts = {};
+  std::vector<PublishedPart> ready = {};  // those that are ready already
+  std::uint32_t takers = 0;  // the groups that may take it; 0: any number, until withdraw()
+  std::optional<Duration> life = {};  // after it the parcel expires, by this agent's clock
+  bool digests = false;               // of each block, made as its part becomes ready
+  // Runs for each group, with its end, once no rank of it reads any more.
+  std::function<void(const std::string& group, const ParcelEnd&)> on_taken = {};
+  // Runs once: all expected groups have ended, and the blocks may be used again.
+  std::function<void(const ParcelEnd&)> on_end = {};
+};
+
+// The publisher's handle. The destructor calls withdraw(), and only logs its error.
+class PublishedParcel {
+ public:
+  explicit PublishedParcel(std::shared_ptr<agent::Publication> impl);
+  PublishedParcel(const PublishedParcel&) = delete;
+  PublishedParcel& operator=(const PublishedParcel&) = delete;
+  PublishedParcel(PublishedParcel&&) noexcept;
+  PublishedParcel& operator=(PublishedParcel&&) noexcept;
+  ~PublishedParcel();
+
+  // The part has its bytes. From here on they stay unchanged, until the parcel has ended. A second
+  // call for a part fails with kInvalid.
+  Status ready(PublishedPart part);
+  std::vector<ParcelPart> missing() const;  // the parts that are not ready
+  std::uint64_t taken() const;              // the groups that have ended
+  // Waits until all expected groups have ended and no rank reads any more.
+  Result<ParcelEnd> wait(Deadline until) const;
+  // Ends the parcel for everybody, and waits as wait() does: once it returns without an error, the
+  // blocks may be used again. Takes at most twice Settings::grace.
+  Status withdraw();
+
+ private:
+  std::shared_ptr<agent::Publication> impl_;
+};
+
+// The memory for a part. The blocks here have as many bytes as are taken.
+struct PartInto {
+  ParcelPart part = {};
+  Selection into = {};
+  // The bytes that are taken, as offsets in the part. Empty: the whole part.
+  Blocks slice = {};
+};
+
+// A part that is ready, for a consumer that makes room for it.
+struct PartOffer {
+  ParcelPart part = {};
+  std::uint64_t version = 0, bytes = 0;
+};
+
+// The consumer ranks that fetch a parcel together and get one verdict.
+struct ParcelGroup {
+  std::string name = {};  // the same at all ranks; empty: this rank alone
+  std::uint32_t size = 1, rank = 0;
+  // The verdict may be whole without ranks that were lost, if so many remain. 0: all.
+  std::uint32_t at_least = 0;
+};
+
+struct FetchOptions {
+  std::uint64_t version = 0;  // this one or a newer one
+  bool exact = false;         // exactly this one
+  std::uint64_t layout = 0;   // 0: any
+  // The owner's agent as its Card says, for a caller who knows which life of it published.
+  std::optional<std::array<std::uint8_t, 16>> owner = {};
+  ParcelGroup group = {};
+  // The parts to take, each once. Empty: `place` is asked for every part.
+  std::vector<PartInto> into = {};
+  // Makes room for a part once its size is known. An error fails the fetch.
+  std::function<Result<PartInto>(const PartOffer&)> place = {};
+  std::optional<Deadline> deadline = {};  // none: Settings::deadline from now
+  Priority priority = Priority::kNormal;
+  std::string require = {};  // see TransferOptions
+  // Runs once, when no transfer of this fetch touches memory any more.
+  std::function<void(const ParcelEnd&)> on_end = {};
+};
+
+// The consumer's handle. The destructor cancels, and waits until its own transfers have ended.
+class ParcelFetch {
+ public:
+  explicit ParcelFetch(std::shared_ptr<agent::Fetching> impl);
+  ParcelFetch(const ParcelFetch&) = delete;
+  ParcelFetch& operator=(const ParcelFetch&) = delete;
+  ParcelFetch(ParcelFetch&&) noexcept;
+  ParcelFetch& operator=(ParcelFetch&&) noexcept;
+  ~ParcelFetch();
+
+  // Waits for the end. Ok: the parcel is whole, for all ranks of the group. The error has the
+  // reason otherwise, or is kTimeout at `until`.
+  Status wait(Deadline until) const;
+  // Waits until one part has arrived, before it is known whether the parcel will be whole. Only for
+  // a caller that can take back all that it makes of the part.
+  Status waitPart(ParcelPart part, Deadline until) const;
+  std::optional<ParcelEnd> end() const;
+  std::vector<ParcelPart> missing()
+      const;                          // the parts that have not arrived; before the offer: none
+  void cancel(std::string_view why);  // does not block
+
+ private:
+  std::shared_ptr<agent::Fetching> impl_;
+};
+
+}  // namespace viaduct

@@ -1,0 +1,67 @@
+"""The worker side: hands values to a thread of its own, because a step of the engine must not wait.
+Threads: those calls come from vLLM's worker thread only."""
+
+import collections
+
+import viaduct
+from viaduct.vllm import _pages
+from viaduct.vllm._messages import Handshake
+from viaduct.vllm._transfers import Transfers
+
+
+class Worker:
+    """`place` is (pipeline rank, pipeline size, tensor-parallel rank, tensor-parallel size)."""
+
+    def __init__(self, config, kv_cache_config, place):
+        self._config, self._place = config, place
+        self._groups = kv_cache_config.kv_cache_groups
+        self._ended = collections.deque()  # of Ended, appended by the other thread
+        self._failed_blocks = set()
+        self._transfers = None
+
+    def register(self, caches):
+        transfer = self._config.kv_transfer_config
+        heads = self._config.model_config.get_total_num_kv_heads()
+        group_of = {name: number for number, group in enumerate(self._groups)
+                    for name in group.layer_names}
+        layers = []
+        for name, tensor in caches.items():
+            group = group_of.get(name, 0)
+            tokens = self._groups[group].kv_cache_spec.block_size
+            layers.append(_pages.Layer(name, tensor, group, tokens, heads, self._place[3]))
+        if transfer.kv_buffer_device == "cpu" and any(one.device is not None for one in layers):
+            raise viaduct.UnsupportedError(
+                "register_kv_caches: kv_buffer_device is cpu, and the KV cache is on a GPU; what "
+                "to do: leave kv_buffer_device out, because GPU memory is moved directly")
+        extra = dict(transfer.kv_connector_extra_config or {})
+        self._transfers = Transfers(layers, self._place, transfer.engine_id, self._ended, **extra)
+
+    def handshake(self):
+        if self._transfers is None:
+            return None
+        agent = self._transfers.agent
+        return Handshake(self._place[0], self._place[2], agent.addresses[0], agent.id.hex())
+
+    def start(self, step):
+        if step.publish or step.cancel or step.refuse or step.load:
+            self._transfers.take(step)
+
+    def finished(self):
+        """Returns (sent, received, failed): sets of requests."""
+        sent, received, failed = set(), set(), set()
+        while self._ended:
+            ended = self._ended.popleft()
+            (sent if ended.sent else received).add(ended.request)
+            if ended.failed_blocks:
+                failed.add(ended.request)
+                self._failed_blocks |= ended.failed_blocks
+        return sent, received, failed
+
+    def take_failed_blocks(self):
+        failed, self._failed_blocks = self._failed_blocks, set()
+        return failed
+
+    def shutdown(self):
+        if self._transfers is not None:
+            self._transfers.close()
+            self._transfers = None

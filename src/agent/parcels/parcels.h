@@ -1,0 +1,214 @@
+// The parcels of an agent: carries out what ParcelOwner and ParcelTaker decide, with leases,
+// transfers and frames. Threads: members are called with the agent's lock held unless their comment
+// says otherwise.
+#pragma once
+
+#include <viaduct/parcel.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/parcels/parcel_owner.h"
+#include "agent/parcels/parcel_taker.h"
+#include "agent/peers/lease_impl.h"
+#include "agent/peers/parcel_frames.h"
+#include "base/attempt.h"
+#include "base/poller.h"
+
+namespace viaduct::agent {
+
+class Basis;
+class Parcels;
+class Traffic;
+class TransferImpl;
+
+// A part that this agent has made ready.
+struct HeldPart {
+  Blocks blocks = {};
+  std::vector<Extent> ranges = {};  // core::rangesOf() the blocks
+  base::Bytes digests = {};         // encoded; empty without digests
+};
+
+// The publisher's end, behind PublishedParcel.
+class Publication {
+ public:
+  Publication(std::shared_ptr<Basis> basis, Parcels& parcels, std::uint64_t id)
+      : basis_(std::move(basis)), parcels_(parcels), id_(id) {}
+  Basis& basis() const { return *basis_; }
+  Parcels& parcels() const { return parcels_; }
+  std::uint64_t id() const { return id_; }
+
+  // Parts of a parcel that another agent decides about: its peer, the session, and the number
+  // there.
+  std::shared_ptr<PeerImpl> owner = {};
+  std::uint64_t session = 0, number = 0;
+  ParcelSpec spec = {};
+  std::optional<ParcelEnd> closing = {};
+
+  PublishOptions options = {};  // the functions, and whether blocks get digests
+  std::map<ParcelPart, HeldPart> parts = {};
+  std::uint64_t taken = 0;
+  std::optional<ParcelEnd> end = {};
+  base::Poller::Id timer = 0;  // of its life
+  base::Watchers watchers = {};
+
+ private:
+  const std::shared_ptr<Basis> basis_;
+  Parcels& parcels_;
+  const std::uint64_t id_;
+};
+
+// A read of one part.
+struct PartRead {
+  std::shared_ptr<HeldLease> lease = {};
+  std::vector<Digest> digests = {};
+  std::shared_ptr<TransferImpl> transfer = {};  // null: not planned yet
+  std::shared_ptr<base::Watcher> watcher = {};  // of a transfer that its post has not ended
+  bool cancelled = false;
+};
+
+// The consumer's end, behind ParcelFetch.
+class Fetching final : public std::enable_shared_from_this<Fetching> {
+ public:
+  Fetching(std::shared_ptr<Basis> basis, Parcels& parcels, std::shared_ptr<PeerImpl> peer,
+           TakerId id, WantMessage want, FetchOptions of)
+      : options(std::move(of)),
+        taker(std::move(want)),
+        basis_(std::move(basis)),
+        parcels_(parcels),
+        peer_(std::move(peer)),
+        id_(id) {}
+  Basis& basis() const { return *basis_; }
+  Parcels& parcels() const { return parcels_; }
+  const std::shared_ptr<PeerImpl>& peer() const { return peer_; }
+  TakerId id() const { return id_; }
+
+  const FetchOptions options;
+  ParcelTaker taker;
+  std::map<ParcelPart, PartRead> reads = {};
+  std::optional<ParcelEnd> end = {};
+  base::Poller::Id timer = 0;  // of its deadline
+  base::Watchers watchers = {};
+
+ private:
+  const std::shared_ptr<Basis> basis_;
+  Parcels& parcels_;
+  const std::shared_ptr<PeerImpl> peer_;
+  const TakerId id_;
+};
+
+// The blocks as a part that can be lent. Makes their digests if the publication wants them, without
+// the lock.
+Result<HeldPart> heldPart(Publication& publication, const Selection& blocks);
+// The error of a fetch that did not end as whole, with the part and the rank.
+Error errorOf(const ParcelEnd& end, const std::string& name);
+
+class Parcels final : public ParcelFrames {
+ public:
+  Parcels(Basis& basis, Traffic& traffic);
+  ~Parcels() override;
+
+  // The parts of `options` are declared, and become ready with makeReady().
+  // `owner`: the agent that decides; null: this one.
+  Result<std::shared_ptr<Publication>> publish(const std::string& name, PublishOptions options,
+                                               std::shared_ptr<PeerImpl> owner);
+  Status makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part, HeldPart held);
+  void withdraw(Publication& publication, ParcelEnd end);
+  Result<std::shared_ptr<Fetching>> fetch(std::shared_ptr<PeerImpl> peer, const std::string& name,
+                                          FetchOptions options);
+  void giveUp(Fetching& fetching, ParcelOutcome outcome, Error why);
+  std::vector<ParcelPart> missing(const Publication& publication) const;
+
+  // This agent drains: a fetch that waits for a version goes elsewhere.
+  void refuseWaiting(const Error& why);
+  // The agent closes, and its peers are lost.
+  void close();
+
+  Status heard(PeerImpl& peer, std::span<const std::byte> payload) override;
+  std::uint64_t running(const PeerImpl& peer) const override;
+  void sessionOver(PeerImpl& peer, const Error& why) override;
+
+ private:
+  struct ParcelSession {
+    std::shared_ptr<PeerImpl> peer;
+    std::uint64_t last_fetch = 0, last_add = 0;  // numbers that this agent has given
+    std::uint64_t heard_add = 0;                 // the last one of the peer
+    std::size_t added_parts = 0;                 // of the peer's parcels here
+  };
+  // A lease for a taker. `owner` is the session of the agent that decides; 0: this agent.
+  struct LentKey {
+    std::uint64_t owner = 0;
+    TakerId taker = {};
+    ParcelPart part = {};
+    friend auto operator<=>(const LentKey&, const LentKey&) = default;
+  };
+  struct LentPart {
+    std::shared_ptr<PeerImpl> peer;
+    std::shared_ptr<LentLease> lease;
+    std::shared_ptr<Publication> publication;
+  };
+  using SessionNumber = std::pair<std::uint64_t, std::uint64_t>;  // a session, and a number in it
+
+  ParcelSession& sessionOf(PeerImpl& peer);
+  Status hear(PeerImpl& peer, ParcelMessage message);
+  Status hearAsOwner(PeerImpl& peer, WantMessage want);
+  Status hearAsTaker(TakerId id, ParcelMessage message);
+  // Carries out actions until none is left.
+  void run();
+  void run(TellTaker& tell);
+  void run(LendPart& lend);
+  void run(CutTaker& cut);
+  void run(GroupOver& over);
+  void run(ParcelOver& over);
+  void runOf(const std::shared_ptr<Fetching>& fetching);
+  void begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage ready);
+  void over(Fetching& fetching, ParcelEnd end);
+  // These two take the lock.
+  void read(const std::shared_ptr<Fetching>& fetching, ParcelPart part);
+  Status plan(Fetching& fetching, ParcelPart part);
+  // `why`: none if the transfer says it.
+  void readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart part,
+                 std::optional<Error> why);
+  Result<ReadyMessage> lendPart(const LentKey& key, const std::shared_ptr<Publication>& publication,
+                                const std::shared_ptr<PeerImpl>& peer);
+  void cutLeases(std::uint64_t owner, TakerId taker);
+  void leaseOver(const LentKey& key);
+  void publicationOver(Publication& publication, const ParcelEnd& end);
+
+  // In joined_parcels.cc: parcels with parts at several agents. As the owner:
+  Status hearAdd(PeerImpl& peer, AddMessage add);
+  Status hearOfAdded(PeerImpl& peer, const ParcelMessage& message);
+  void askHolder(const LendPart& lend);
+  void tellHolders(const ParcelOver& over);
+  // As a holder:
+  Result<std::shared_ptr<Publication>> join(const std::string& name, PublishOptions options,
+                                            std::shared_ptr<PeerImpl> owner);
+  Status hearAsHolder(PeerImpl& peer, const ParcelMessage& message);
+  LentMessage lent(const LendMessage& asked, PeerImpl& owner);
+  void endJoined(const std::shared_ptr<Publication>& publication);
+  void holderLost(std::uint64_t session);
+  void ownerLost(std::uint64_t session, const Error& why);
+  void changed(base::Watchers& watchers);
+
+  Basis& basis_;
+  Traffic& traffic_;
+  ParcelOwner owner_;
+  std::map<std::uint64_t, std::shared_ptr<Publication>> publications_;
+  std::map<LentKey, LentPart> lent_;
+  std::map<std::uint64_t, ParcelSession> sessions_;
+  // Parcels of this agent that other publishing ranks have added parts to, by their numbers, and
+  // those numbers by session and parcel.
+  std::map<SessionNumber, std::uint64_t> added_, number_of_;
+  std::map<SessionNumber, std::shared_ptr<Publication>> joined_;  // those of other owners
+  std::map<TakerId, std::shared_ptr<Fetching>> fetches_;
+  std::vector<std::shared_ptr<Fetching>> stepped_;  // their actions wait
+  bool running_ = false;
+};
+
+}  // namespace viaduct::agent

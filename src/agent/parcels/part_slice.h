@@ -1,0 +1,19 @@
+// Where the bytes of a part go, and which of its bytes are taken. Threads: pure functions.
+#pragma once
+
+#include <viaduct/parcel.h>
+#include <viaduct/result.h>
+
+namespace viaduct::agent {
+
+// The memory that the fetch has for the part. Calls FetchOptions::place, without the lock.
+Result<PartInto> intoOf(const FetchOptions& options, const PartOffer& offer);
+// The bytes of the part that `slice` names by their offsets, as blocks of its holder. Without a
+// slice: all.
+Result<Blocks> sliceOf(const Blocks& part, const Blocks& slice);
+// Digests of the holder's blocks can only be checked in blocks of the same sizes.
+Status checkSameBlocks(const Blocks& part, const PartInto& into);
+// What can be refused before anybody is asked. No byte here may be written twice.
+Status checkFetch(const std::string& name, const FetchOptions& options);
+
+}  // namespace viaduct::agent
