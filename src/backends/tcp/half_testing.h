@@ -33,10 +33,15 @@ class Half : private move::Carrier {
       writer_.emplace(*keys_.sealing, encrypted, buffers_);
       reader_.emplace(*keys_.opening, encrypted, buffers_);
     }
-    if (auto copy = base::CheckedCopy::open()) buffers_.copy = *std::move(copy);
-    if (protection.hasRecords()) return;
-    if (auto sent = base::SharedMemory::allocate(kMaxFrameBytes)) sent_ = *std::move(sent);
   }
+  ~Half() {
+    inbound_.clear();
+    outbound_.clear();
+    if (writer_) writer_->clear();
+    if (reader_) reader_->clear();
+  }
+  Half(const Half&) = delete;
+  Half& operator=(const Half&) = delete;
 
   move::Job& post(OpKind kind, std::span<const core::Op> ops) {
     move::Job& job = table_.add({.kind = kind, .ops = ops}, this);
@@ -62,9 +67,10 @@ class Half : private move::Carrier {
       bool faulted = false;
       for (const iovec& piece : outbound_.gather()) {
         const std::size_t part = std::min(piece.iov_len, limit - out.size());
-        faulted = ::pwrite(sent_.fd(), piece.iov_base, part, 0) != static_cast<ssize_t>(part);
+        faulted =
+            ::pwrite(shared_.sent.fd(), piece.iov_base, part, 0) != static_cast<ssize_t>(part);
         if (faulted) break;
-        out.insert(out.end(), sent_.data(), sent_.data() + part);
+        out.insert(out.end(), shared_.sent.data(), shared_.sent.data() + part);
         took += part;
       }
       if (took > 0)
@@ -103,6 +109,20 @@ class Half : private move::Carrier {
   core::PinRights rights;  // the other end's
 
  private:
+  // The ends of a thread share these, as the sockets of a rail share their buffers.
+  struct Shared {
+    Shared() {
+      if (auto opened = base::CheckedCopy::open()) buffers.copy = *std::move(opened);
+      if (auto made = base::SharedMemory::allocate(kMaxFrameBytes)) sent = *std::move(made);
+    }
+    Buffers buffers;
+    base::SharedMemory sent;
+  };
+  static Shared& shared() {
+    thread_local Shared all;
+    return all;
+  }
+
   std::vector<std::byte> takeRecords(std::size_t limit) {
     std::vector<std::byte> out;
     while (out.size() < limit && writer_->fill(outbound_, false)) {
@@ -136,8 +156,8 @@ class Half : private move::Carrier {
     return true;
   }
 
-  base::SharedMemory sent_;
-  Buffers buffers_;
+  Shared& shared_ = shared();
+  Buffers& buffers_ = shared_.buffers;
   SocketKeys keys_;
   Initiator initiator_;
   Responder responder_;
