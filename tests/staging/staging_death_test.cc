@@ -149,18 +149,24 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
     std::ifstream(own_path_, std::ios::binary).read(content.data(), kBytes);
     EXPECT_TRUE(content == std::string(kBytes, static_cast<char>(value))) << "file";
   }
+  // A machine that other work keeps busy may lose the peer again, and nothing else may fail.
   void expectWorksAgain() {
-    if (kills()) {
+    if (kills())
       start();
-    } else {
+    else
       victim_->process().resume();
+    const auto end = Clock::now() + 60s;
+    Status moved = Ok{};
+    do {
       ASSERT_TRUE(peer().ready(20s));
-    }
-    auto transfer = plan();
-    ASSERT_TRUE(transfer) << transfer.error().text();
-    ASSERT_TRUE(transfer->post());
-    const auto ended = transfer->wait(60s);
-    EXPECT_TRUE(ended) << ended.error().text();
+      moved = moveOnce();
+    } while (!moved && moved.error().code == Code::kPeerLost && Clock::now() < end);
+    EXPECT_TRUE(moved) << moved.error().text();
+  }
+  Status moveOnce() {
+    VIADUCT_TRY(auto transfer, plan());
+    VIADUCT_CHECK(transfer.post());
+    return transfer.wait(60s);
   }
 
   TemporaryFolder folder_;
