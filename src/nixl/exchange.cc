@@ -220,8 +220,11 @@ Result<base::Fd> listenOn(std::uint16_t port) {
     if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (::bind(fd.get(), address.get(), address.size) == 0 && ::listen(fd.get(), SOMAXCONN) == 0)
       return fd;
-    if (family == AF_INET || errno == EADDRINUSE)
-      return systemError(Code::kDevice, fmt::format("listen on port {}", port), errno);
+    if (family == AF_INET || errno == EADDRINUSE) {
+      Error error = systemError(Code::kDevice, fmt::format("listen on port {}", port), errno);
+      error.remedy = "choose another port, or 0 for a free one";
+      return error;
+    }
   }
   return systemError(Code::kDevice, "socket", errno);
 }

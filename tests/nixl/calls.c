@@ -741,6 +741,23 @@ static void leftovers(void) {
   give_up(agent, request);
 }
 
+/* Metadata that was cut, was changed, or is of another NIXL. */
+static void wrong_metadata(void) {
+  nixl_capi_agent_t agent = agent_named("reader"), other = agent_named("other");
+  void* blob = NULL;
+  size_t length = 0;
+  char* name = NULL;
+  OK(nixl_capi_get_local_md(other, &blob, &length));
+  for (size_t left = 0; left < length; ++left)
+    INVALID(nixl_capi_load_remote_md(agent, blob, left, &name));
+  ((char*)blob)[length / 2] ^= 1;
+  INVALID(nixl_capi_load_remote_md(agent, blob, length, &name));
+  INVALID(nixl_capi_load_remote_md(agent, "nixlSerDes|x", 12, &name));
+  free(blob);
+  OK(nixl_capi_destroy_agent(other));
+  OK(nixl_capi_destroy_agent(agent));
+}
+
 int main(int argc, char** argv) {
   const char* const scenario = argc > 1 ? argv[1] : "";
   signal(SIGPIPE, SIG_IGN);
@@ -760,6 +777,8 @@ int main(int argc, char** argv) {
     files(argv[2]);
   else if (strcmp(scenario, "listener") == 0)
     listener();
+  else if (strcmp(scenario, "wrong_metadata") == 0)
+    wrong_metadata();
   else if (strcmp(scenario, "leftovers") == 0)
     leftovers();
   else

@@ -119,7 +119,7 @@ nixl_capi_status_t nixl_capi_invalidate_remote_md(nixl_capi_agent_t agent, const
   return call({agent, remote}, [&] {
     agent->owned->with([&](NixlAgent& one) {
       if (one.name() == remote)
-        fail(Outcome::kInvalid, "invalidate_remote_md: an agent cannot forget itself");
+        fail(Outcome::kInvalid, "invalidate_remote_md: an agent cannot forget itself; destroy it");
       one.removeRemote(remote);
     });
   });
@@ -152,7 +152,8 @@ nixl_capi_status_t nixl_capi_send_local_partial_md(nixl_capi_agent_t agent,
                                                    nixl_capi_opt_args_t options) {
   return call({agent, descs}, [&] {
     if (!hasAddress(options))
-      fail(Outcome::kInvalid, "send_local_partial_md: the options name no address of a listener");
+      fail(Outcome::kInvalid,
+           "send_local_partial_md: the options name no address of a listener; set one");
     agent->owned->exchange().send(options->host, options->port, partialMetadata(agent, descs));
   });
 }

@@ -49,7 +49,8 @@ nixl_capi_status_t remove(D* dlist, int index) {
       {dlist},
       [&] {
         if (index < 0 || static_cast<std::size_t>(index) >= dlist->list.rows->count())
-          fail(Outcome::kInvalid, fmt::format("the list has no descriptor {}", index));
+          fail(Outcome::kInvalid, fmt::format("the list has no descriptor {}; it has {}", index,
+                                              dlist->list.rows->count()));
         dlist->list.ownRows().remove(static_cast<std::size_t>(index));
         removeText(*dlist, index);
       },

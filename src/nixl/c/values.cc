@@ -150,7 +150,8 @@ nixl_capi_status_t nixl_capi_notif_map_size(nixl_capi_notif_map_t map, size_t* a
 nixl_capi_status_t nixl_capi_notif_map_get_agent_at(nixl_capi_notif_map_t map, size_t index,
                                                     const char** agent_name) {
   return call({map, agent_name}, [&] {
-    if (index >= map->notes.size()) fail(Outcome::kInvalid, "the map has fewer agents");
+    if (index >= map->notes.size())
+      fail(Outcome::kInvalid, "the map has fewer agents; ask for its size first");
     *agent_name = std::next(map->notes.begin(), static_cast<std::ptrdiff_t>(index))->first.c_str();
   });
 }
