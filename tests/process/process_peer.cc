@@ -256,7 +256,8 @@ Answer publish(State& state, const Words& in) {
 Answer fetch(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
   VIADUCT_TRY(auto blocks, backwards(state.pins.at(in.at(3)).info(), number(in.at(4))));
-  VIADUCT_TRY(auto fetch, state.agent->fetch(peer, in.at(1), {.into = {{{}, std::move(blocks)}}}));
+  FetchOptions options{.version = 1, .exact = true, .into = {{{}, std::move(blocks)}}};
+  VIADUCT_TRY(auto fetch, state.agent->fetch(peer, in.at(1), std::move(options)));
   state.fetches.insert_or_assign(in[1], std::move(fetch));
   return std::string();
 }
