@@ -248,7 +248,7 @@ def test_bad_configurations_are_refused():
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_storm_uses_no_wrong_value_and_leaves_no_block_taken(ranks):
-    requests = int(os.environ.get("VIADUCT_VLLM_REQUESTS", 80))
+    requests = int(os.environ.get("VIADUCT_VLLM_REQUESTS", 120)) // 2
     storm = Storm(seed=int(os.environ.get("VIADUCT_SEED", 5)), tp=(ranks, ranks))
     try:
         results = storm.run(requests)
