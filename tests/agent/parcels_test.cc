@@ -1,4 +1,4 @@
-// Parcels between agents of one host: through a ring beside the session, and over TCP.
+// Parcels between agents of one host.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -271,6 +271,23 @@ TEST_F(ParcelsTest, DigestsFindBytesThatChangedAfterReady) {
   ASSERT_FALSE(corrupt);
   EXPECT_EQ(corrupt.error().code, Code::kCorrupt);
   EXPECT_EQ(bad->end()->part, kTwo);
+}
+
+// A consumer hears of a part in one message.
+TEST_F(ParcelsTest, APartWhoseDigestsExceedAMessageIsRefused) {
+  constexpr std::uint64_t kMany = kMaxNoteBytes / sizeof(Digest) + 1;
+  Pin large = *owner_.agent.allocate(kMany);
+  const Selection blocks{
+      *Blocks::strided({.base = large.info().address, .stride = 1, .bytes = 1, .count = kMany}),
+      {}};
+  auto plain = owner_.agent.publish("plain", {.version = 1, .parts = {kOne}});
+  EXPECT_TRUE(plain->ready({kOne, blocks}));
+  auto parcel = owner_.agent.publish("kv", {.version = 1, .parts = {kOne}, .digests = true});
+  const Status refused = parcel->ready({kOne, blocks});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_NE(refused.error().text().find("several parts"), std::string::npos);
+  EXPECT_EQ(parcel->missing(), std::vector{kOne});
 }
 
 TEST_F(ParcelsTest, WhatCannotBeIsRefusedWithBothValues) {

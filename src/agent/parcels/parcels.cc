@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <viaduct/card.h>
+#include <viaduct/note.h>
 
 #include <algorithm>
 
@@ -67,6 +68,21 @@ Error neverGiven(std::uint64_t number, std::uint64_t last) {
       fmt::format("fetch {} of a parcel was never begun: the last one is {}", number, last));
 }
 
+// A consumer is told of a part in one message, with the ticket of its lease and the digests.
+Status checkSize(const HeldPart& part) {
+  constexpr std::size_t kMostOfRun = 40, kRest = 4096;  // bytes of a run in a ticket; names, ids
+  std::size_t bytes = part.blocks.runs() * kMostOfRun + part.digests.size() + kRest;
+  if (bytes <= kMaxNoteBytes) return Ok{};
+  bytes = LeaseTicket{.blocks = part.blocks}.encode().size() + part.digests.size() + kRest;
+  if (bytes <= kMaxNoteBytes) return Ok{};
+  return Error{.code = Code::kInvalid,
+               .operation = "parcel",
+               .detail = fmt::format("a part of {} runs of blocks, with {} bytes of digests, needs "
+                                     "a message of {} bytes; the limit is {}",
+                                     part.blocks.runs(), part.digests.size(), bytes, kMaxNoteBytes),
+               .remedy = "divide it into several parts, or lay its blocks in fewer runs"};
+}
+
 }  // namespace
 
 Error errorOf(const ParcelEnd& end, const std::string& name) {
@@ -84,6 +100,7 @@ Result<HeldPart> heldPart(Publication& publication, const Selection& blocks) {
   HeldPart out;
   VIADUCT_TRY(out.blocks, takenBlocks(blocks));
   out.ranges = *core::rangesOf(out.blocks);  // blocks never overlap
+  VIADUCT_CHECK(checkSize(out));
   if (!publication.options.digests) return out;
   auto held = publication.basis().hold();
   VIADUCT_CHECK(publication.basis().usable("parcel"));
@@ -96,6 +113,7 @@ Result<HeldPart> heldPart(Publication& publication, const Selection& blocks) {
   };
   while (!digester.done()) VIADUCT_CHECK(digester.advance(found));
   out.digests = encodeDigests(digests);
+  VIADUCT_CHECK(checkSize(out));
   return out;
 }
 
