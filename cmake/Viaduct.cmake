@@ -277,12 +277,13 @@ endfunction()
 # viaduct_test(<name> SOURCES ... [LIBS ...] [options of viaduct_ctest]): a GoogleTest program over
 # the library; with viaduct_bench in LIBS also over the benchmark's parts.
 function(viaduct_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;TIMEOUT;FILTER" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;TIMEOUT;FILTER;LOCK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   viaduct_test_code(${name})
   viaduct_tested_by(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main)
-  viaduct_ctest(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} FILTER ${arg_FILTER})
+  viaduct_ctest(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} FILTER ${arg_FILTER}
+    LOCK ${arg_LOCK})
 endfunction()
 
 # Adds rows to the table that `./dev quick` reads: a source, and the program that tests it.
@@ -294,12 +295,13 @@ function(viaduct_tested_by program)
   endforeach()
 endfunction()
 
-# viaduct_ctest(<name> [LABELS label] [TIMEOUT seconds] [FILTER pattern]): makes ctest tests of the
-# program's tests, or of those that match the pattern. Tests of a GPU are one ctest test together,
+# viaduct_ctest(<name> [LABELS label] [TIMEOUT seconds] [FILTER pattern] [LOCK word]): makes ctest
+# tests of the program's tests, or of those that match the pattern. Tests with one lock run one at a
+# time, for those that start many processes. Tests of a GPU are one ctest test together,
 # which is skipped where there is no GPU. The timeout ends only hanging tests; slow ones stay far
 # below it.
 function(viaduct_ctest name)
-  cmake_parse_arguments(arg "" "TIMEOUT;FILTER;LABELS" "" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;FILTER;LABELS;LOCK" "" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -310,6 +312,9 @@ function(viaduct_ctest name)
   # members.
   if(arg_LABELS STREQUAL etcd)
     list(APPEND properties PROCESSORS 2)
+  endif()
+  if(arg_LOCK)
+    list(APPEND properties RESOURCE_LOCK ${arg_LOCK})
   endif()
   if(NOT arg_FILTER)
     set(arg_FILTER "*")
