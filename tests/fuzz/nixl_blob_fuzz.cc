@@ -43,7 +43,8 @@ std::vector<Sample> samples() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   static_cast<void>(Metadata::nameOf(bytes));
-  if (const auto metadata = Metadata::decode(bytes); metadata && !Metadata::decode(metadata->encode()))
+  if (const auto metadata = Metadata::decode(bytes);
+      metadata && !Metadata::decode(metadata->encode()))
     std::abort();
   try {
     const auto list = decodeList(bytes);

@@ -61,7 +61,8 @@ Memory memoryOf(nixl_capi_mem_type_t type);  // fails for UNKNOWN and for other 
 
 template <class Items>
 auto& itemAt(Items& items, std::size_t index) {
-  if (index >= items.size()) fail(Outcome::kInvalid, "the index is beyond the end of the list; ask for its size first");
+  if (index >= items.size())
+    fail(Outcome::kInvalid, "the index is beyond the end of the list; ask for its size first");
   return items[index];
 }
 
