@@ -74,8 +74,8 @@ struct QueryReader {
 class TcpStoreServer::Impl {
  public:
   explicit Impl(Dialect dialect) : dialect_(dialect), loop_(*base::Loop::start("tcpstore")) {
-    const auto any = *base::resolve(*base::parseHostPort("127.0.0.1:0"));
-    listen(any.front());
+    where_ = base::resolve(*base::parseHostPort("127.0.0.1:0"))->front();
+    start();
     where_ = *base::localAddress(listening_.get());
   }
   ~Impl() {
