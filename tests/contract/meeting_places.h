@@ -19,8 +19,8 @@ class RunningPlace {
   virtual ~RunningPlace() = default;
   // The options with which a member connects.
   virtual meet::PlaceOptions options() const = 0;
-  // Those of the same kind of place at another address, "127.0.0.1:port". Do not call options()
-  // afterwards.
+  // The options for a place of the same kind at another address, "127.0.0.1:port". Do not call
+  // options() afterwards.
   virtual meet::PlaceOptions optionsAt(const std::string& address) = 0;
   // Kills the server, and starts it again at the same address. After forget(), or if it keeps
   // nothing, it comes back empty.

@@ -1,4 +1,5 @@
-// Where the bytes of a part go, and which of its bytes are taken. Threads: pure functions.
+// Maps the bytes of a part onto the memory of a fetch, and a slice onto the blocks of its holder.
+// Threads: pure functions.
 #pragma once
 
 #include <viaduct/parcel.h>
@@ -13,7 +14,7 @@ Result<PartInto> intoOf(const FetchOptions& options, const PartOffer& offer);
 Result<Blocks> sliceOf(const Blocks& part, const Blocks& slice);
 // Digests of the holder's blocks can only be checked in blocks of the same sizes.
 Status checkSameBlocks(const Blocks& part, const PartInto& into);
-// What can be refused before anybody is asked. No byte here may be written twice.
+// Refuses a wrong fetch before the owner is asked, also one that would write a byte here twice.
 Status checkFetch(const std::string& name, const FetchOptions& options);
 
 }  // namespace viaduct::agent

@@ -25,7 +25,7 @@ ByteSpan view(const std::array<std::uint8_t, N>& bytes) {
 std::future<void> prepareFirstHandshake() {
   static std::atomic<bool> prepared = false;
   if (prepared.exchange(true)) return {};
-  // Where no thread can be started, nothing is prepared.
+  // If no thread can be started, the first handshake does this work.
   return std::async(std::launch::async | std::launch::deferred, [] {
     static_cast<void>(KeyExchange::begin());
     static_cast<void>(makeAead(AeadKind::kAesGcm, AeadUse::kSeal));
