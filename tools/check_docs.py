@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there; when
-code that a page quotes from a file differs from it; when a command has a flag that the program does
-not know; and when a sentence is hard to read.
+code that a page quotes from a file differs from it; when a block of code is one that nothing compiles,
+parses or runs; when a command has a flag that the program does not know; and when a sentence is hard to read.
 
 A quote is a block of C++ under a line `<!-- the code of FILE -->`. FILE holds the same lines between
 `// README begins` and `// README ends`.
+
+A block without a language, or of `text`, is output. Blocks of Python, JSON and shell are parsed here, and
+tests/docs compiles those of C and C++, and parses those of YAML. A block under a line `<!-- fragment -->` is
+code that does not stand alone; a block of any other language needs this line.
 
 The flags of a command are those of its section in docs/bench-flags.md. Commands without a section there
 are not checked.
@@ -15,14 +19,19 @@ hold the program's help, which starts many sentences in lower case.
 
 usage: check_docs.py [ROOT]
 """
+import ast
+import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
+import typing
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
-QUOTE = re.compile(r"^<!-- the code of (\S+) -->\n```cpp\n(.*?)^```", re.M | re.S)
+QUOTE = "the code of "
+BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S)
 QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
 SECTION = re.compile(r"^## `viaduct ([a-z ]+)`\n(.*?)(?=^## |\Z)", re.M | re.S)
 COMMAND = re.compile(r"\bviaduct ((?:kv )?[a-z]+)((?:[^\n`|;&#\\]|\\\n)*)")
@@ -48,9 +57,58 @@ def anchors(text):
     return {name.replace(" ", "-") for name in names}
 
 
+class Block(typing.NamedTuple):
+    """A block between fences. The note is the comment in the line above it."""
+
+    line: int
+    note: str
+    language: str
+    text: str
+
+    @property
+    def is_code(self):
+        return self.language not in ("", "text")
+
+
+def blocks(text):
+    for found in BLOCK.finditer(text):
+        yield Block(text.count("\n", 0, found.start(2)) + 1, found[1] or "", found[2], found[3])
+
+
+def parse_shell(text):
+    shell = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True)
+    if shell.returncode != 0:
+        raise ValueError(shell.stderr.splitlines()[0])
+
+
+def parse_python(text):
+    compile(text, "block", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+PARSERS = {"python": parse_python, "json": json.loads, "sh": parse_shell}
+PARSED_BY_TESTS = {"c", "cpp", "yaml"}
+
+
+def faulty_blocks(text):
+    """The blocks of code that do not parse, or that nothing tests."""
+    for block in blocks(text):
+        if not block.is_code or block.note == "fragment" or block.language in PARSED_BY_TESTS:
+            continue
+        if block.language not in PARSERS:
+            yield f"line {block.line}: nothing tests a block of {block.language}: mark it <!-- fragment -->"
+            continue
+        try:
+            PARSERS[block.language](block.text)
+        except (ValueError, SyntaxError) as error:
+            yield f"line {block.line}: a block of {block.language} does not parse: {error}"
+
+
 def quotes(root, page, text):
     """The quotes of a page that differ from their files."""
-    for name, quote in QUOTE.findall(text):
+    for block in blocks(text):
+        if not block.note.startswith(QUOTE):
+            continue
+        name, quote = block.note.removeprefix(QUOTE), block.text
         source = root / name
         if "/" in name and not (root / name.split("/")[0]).exists():
             continue  # an installed tree does not have the folder
@@ -124,6 +182,7 @@ def check(root):
             elif heading and heading not in anchors(there.read_text()):
                 found.append(f"{name}: {link}: no such heading")
         found.extend(quotes(root, page, text))
+        found.extend(f"{name}: {fault}" for fault in faulty_blocks(text))
         found.extend(f"{name}: {fault}" for fault in unknown_flags(text, flags))
         found.extend(f"{name}: {why}" for why in hard_sentences(text))
     return found

@@ -166,6 +166,23 @@ class Docs(unittest.TestCase):
         self.assertEqual(check_docs.check(tree({"a.md": page})), [])
         self.assertEqual(len(check_docs.check(tree({"a.md": page, "bench/b.cc": ""}))), 1)
 
+    def test_a_block_that_nothing_tests_is_found(self):
+        for block, faults in {
+            "```python\nawait one()\n```": 0,
+            "```python\none(\n```": 1,
+            "```json\n{\"a\": 1}\n```": 0,
+            "```json\n{a: 1}\n```": 1,
+            "```sh\nif true; then echo yes; fi\n```": 0,
+            "```sh\nif true; then echo yes\n```": 1,
+            "```go\nvar x int\n```": 1,
+            "<!-- fragment -->\n```go\nvar x int\n```": 0,
+            "<!-- fragment -->\n```python\none(\n```": 0,
+            "```text\none(\n```\n\n```\none(\n```": 0,
+            "```cpp\none(\n```": 0,
+        }.items():
+            with self.subTest(block):
+                self.assertEqual(len(check_docs.check(tree({"a.md": block + "\n"}))), faults)
+
     def test_a_command_with_an_unknown_flag_is_found(self):
         flags = "## `viaduct bench`\n    --block-sizes SIZE\n## `viaduct kv bench`\nAs in viaduct bench:\n    --model M\n"
         for line, faults in {
