@@ -205,39 +205,53 @@ Status ParcelOwner::begins(TakerId id) {
 }
 
 // Nothing is kept of a fetch that is refused here. Its report is late.
-Status ParcelOwner::refuse(TakerId id, Error why) {
-  VIADUCT_CHECK(begins(id));
+void ParcelOwner::refuse(TakerId id, Error why) {
   tell({.id = id}, VerdictMessage{id.number, failed(std::move(why))});
-  return Ok{};
 }
 
-Status ParcelOwner::want(std::uint64_t session, WantMessage want) {
+ParcelOwner::TakingGroup& ParcelOwner::groupOf(const GroupKey& key, const WantMessage& want) {
+  const auto [at, is_new] = groups_.try_emplace(key);
+  if (is_new) {
+    at->second.key = key;
+    at->second.first = want;
+  }
+  return at->second;
+}
+
+// A refusal ends the group of the rank, and its other ranks hear of it, also those that ask later.
+Status ParcelOwner::want(std::uint64_t session, WantMessage want, std::optional<Error> refusal) {
   const TakerId id{session, want.number};
+  VIADUCT_CHECK(begins(id));
   GroupKey key{.parcel = want.name, .group = want.group};
   if (want.group.empty()) key.alone = id;
   const auto found = groups_.find(key);
-  if (found != groups_.end() && found->second.first.size == 1)
-    return refuse(id, refused(Code::kInvalid, want.name,
-                              fmt::format("group {} of one rank has asked before", want.group),
-                              "give each attempt another group name"));
-  if (sessions_[session].open >= kMaxTakers)
-    return refuse(
-        id, refused(Code::kExhausted, want.name, fmt::format("{} fetches are open", kMaxTakers),
-                    "wait until some have ended"));
-  VIADUCT_CHECK(begins(id));
-  if (found != groups_.end()) {
-    join(found->second, id, std::move(want));
-  } else {
-    TakingGroup& group = groups_[key];
-    group.key = std::move(key);
-    group.first = want;
-    join(group, id, std::move(want));
+  if (found != groups_.end() && found->second.first.size == 1) {
+    refuse(id, refused(Code::kInvalid, want.name,
+                       fmt::format("group {} of one rank has asked before", want.group),
+                       "give each attempt another group name"));
+    return Ok{};
   }
+  const bool has_room = sessions_[session].open < kMaxTakers;
+  if (!has_room)
+    refusal = refused(Code::kExhausted, want.name, fmt::format("{} fetches are open", kMaxTakers),
+                      "wait until some have ended");
+  if (has_room && (!refusal || want.size > 1)) {
+    TakingGroup& group = groupOf(key, want);
+    join(group, id, std::move(want), std::move(refusal));
+    return Ok{};
+  }
+  if (want.size > 1) {
+    ParcelEnd end = failed(*refusal);
+    end.consumer = want.rank;
+    decide(groupOf(key, want), std::move(end));
+  }
+  refuse(id, *std::move(refusal));
   return Ok{};
 }
 
-void ParcelOwner::join(TakingGroup& group, TakerId id, WantMessage want) {
-  const std::optional<Error> why = objection(group, want);
+void ParcelOwner::join(TakingGroup& group, TakerId id, WantMessage want,
+                       std::optional<Error> refusal) {
+  const std::optional<Error> why = refusal ? std::move(refusal) : objection(group, want);
   takers_.emplace(id, &group);
   ++sessions_[id.session].open;
   group.takers.push_back({.id = id, .rank = want.rank, .parts = std::move(want.parts)});

@@ -259,10 +259,12 @@ Status Parcels::hear(PeerImpl& peer, ParcelMessage message) {
 
 Status Parcels::hearAsOwner(PeerImpl& peer, WantMessage want) {
   const std::uint64_t session = sessionOf(peer).peer->sessionNumber();
-  if (peer.refusesNew()) return owner_.refuse({session, want.number}, peer.drainError("fetch"));
-  if (want.owner && *want.owner != basis_.id())
-    return owner_.refuse({session, want.number}, otherOwner(want, basis_.id()));
-  return owner_.want(session, std::move(want));
+  std::optional<Error> why;
+  if (peer.refusesNew())
+    why = peer.drainError("fetch");
+  else if (want.owner && *want.owner != basis_.id())
+    why = otherOwner(want, basis_.id());
+  return owner_.want(session, std::move(want), std::move(why));
 }
 
 // Nothing is left of a fetch that has ended: its owner ends the leases that it has not taken.
