@@ -114,6 +114,10 @@ struct PartInto {
   Selection into = {};
   // The bytes that are taken, as offsets in the part. Empty: the whole part.
   Blocks slice = {};
+  // The digests of the bytes that are here already, one for each block of `into`; empty: none. A
+  // block is read only if the publisher's digest of it differs. Without PublishOptions::digests all
+  // blocks are read.
+  std::vector<Digest> have = {};
 };
 
 // A part that is ready, for a consumer that makes room for it.

@@ -273,6 +273,66 @@ TEST_F(ParcelsTest, DigestsFindBytesThatChangedAfterReady) {
   EXPECT_EQ(bad->end()->part, kTwo);
 }
 
+// Bytes that this agent's reads have moved.
+std::uint64_t movedBytes(const Agent& agent) {
+  std::uint64_t out = 0;
+  for (const RailStatistics& rail : agent.statistics().rails) out += rail.bytes;
+  return out;
+}
+
+TEST_F(ParcelsTest, BlocksWhoseDigestsTheConsumerHasDoNotTravel) {
+  PublishOptions options = twoParts();
+  options.digests = true;
+  auto first = owner_.agent.publish("kv", std::move(options));
+  auto all = one_.agent.fetch(at_one_, "kv", takeTwo(one_));
+  ASSERT_TRUE(all->wait(60s));
+  const auto withHave = [&] {
+    FetchOptions take = takeTwo(one_);
+    for (PartInto& into : take.into) into.have = *one_.agent.digestBlocks(into.into);
+    return take;
+  };
+  const std::uint64_t before = movedBytes(one_.agent);
+  EXPECT_GE(before, 3 * kBlock);
+  auto none = one_.agent.fetch(at_one_, "kv", withHave());
+  const Status whole = none->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(movedBytes(one_.agent), before);
+  ASSERT_TRUE(first->withdraw());
+  owner_.fill(1, 77);
+  options = twoParts(2);
+  options.digests = true;
+  auto second = owner_.agent.publish("kv", std::move(options));
+  auto one = one_.agent.fetch(at_one_, "kv", withHave());
+  ASSERT_TRUE(one->wait(60s));
+  EXPECT_EQ(one->end()->version, 2U);
+  EXPECT_EQ(movedBytes(one_.agent), before + kBlock);
+  EXPECT_TRUE(one_.holds(10, 1) && one_.holds(11, 77) && one_.holds(12, 6));
+}
+
+TEST_F(ParcelsTest, AConsumerThatLiesAboutItsDigestsHarmsOnlyItself) {
+  PublishOptions options = twoParts();
+  options.digests = true;
+  auto parcel = owner_.agent.publish("kv", std::move(options));
+  FetchOptions lie = takeTwo(one_), truth = takeTwo(two_);
+  lie.into[0].have = *owner_.agent.digestBlocks(owner_.of({0, 1}));
+  auto lied = one_.agent.fetch(at_one_, "kv", std::move(lie));
+  auto told = two_.agent.fetch(at_two_, "kv", std::move(truth));
+  ASSERT_TRUE(lied->wait(60s));
+  ASSERT_TRUE(told->wait(60s));
+  EXPECT_FALSE(one_.holds(10, 1)) << "it said that it has the block";
+  EXPECT_TRUE(one_.holds(12, 6));
+  EXPECT_TRUE(two_.holds(10, 1) && two_.holds(11, 2) && two_.holds(12, 6));
+}
+
+TEST_F(ParcelsTest, WithoutDigestsOfThePublisherEverythingIsRead) {
+  auto parcel = owner_.agent.publish("kv", twoParts());
+  FetchOptions take = takeTwo(one_);
+  take.into[0].have = *owner_.agent.digestBlocks(owner_.of({0, 1}));
+  auto fetch = one_.agent.fetch(at_one_, "kv", std::move(take));
+  ASSERT_TRUE(fetch->wait(60s));
+  EXPECT_TRUE(one_.holds(10, 1) && one_.holds(11, 2));
+}
+
 // A consumer hears of a part in one message.
 TEST_F(ParcelsTest, APartWhoseDigestsExceedAMessageIsRefused) {
   constexpr std::uint64_t kMany = kMaxNoteBytes / sizeof(Digest) + 1;

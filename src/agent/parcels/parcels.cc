@@ -444,15 +444,17 @@ void Parcels::begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage read
 void Parcels::read(const std::shared_ptr<Fetching>& fetching, ParcelPart part) {
   if (const Status planned = plan(*fetching, part); !planned)
     return readEnded(fetching, part, planned.error());
-  std::shared_ptr<TransferImpl> transfer;
+  std::shared_ptr<TransferImpl> transfer;  // null: all blocks are here already
   std::vector<Digest> digests;
+  std::optional<Error> why;
   {
     const auto held = basis_.hold();
     PartRead& reading = fetching->reads.at(part);
-    if (!reading.cancelled) transfer = reading.transfer;
-    digests = reading.digests;
+    transfer = reading.transfer;
+    digests = std::move(reading.digests);
+    if (reading.cancelled) why = cancelledRead(part);
   }
-  if (transfer == nullptr) return readEnded(fetching, part, cancelledRead(part));
+  if (why || transfer == nullptr) return readEnded(fetching, part, why);
   // The fetch has a deadline of its own, and cancels the read.
   if (const Status posted = transfer->post({.deadline = Deadline::never(), .digests = digests});
       !posted)
@@ -475,22 +477,23 @@ Status Parcels::plan(Fetching& fetching, ParcelPart part) {
   auto held = basis_.hold();
   const std::shared_ptr<HeldLease> lease = fetching.reads.at(part).lease;
   const std::uint64_t version = fetching.taker.version();
-  const std::size_t digests = fetching.reads.at(part).digests.size();
+  std::vector<Digest> digests = std::move(fetching.reads.at(part).digests);
   held.unlock();
   VIADUCT_TRY(PartInto into,
               intoOf(fetching.options,
                      {.part = part, .version = version, .bytes = lease->blocks().bytes()}));
-  VIADUCT_TRY(Blocks taken, sliceOf(lease->blocks(), into.slice));
-  if (digests != 0) VIADUCT_CHECK(checkSameBlocks(lease->blocks(), into));
+  VIADUCT_TRY(PartCopy copy, copyOf(lease->blocks(), std::move(digests), std::move(into)));
+  if (copy.there.blocks.count() == 0) return Ok{};
   held.lock();
   VIADUCT_CHECK(basis_.usable("fetch"));
   auto transfer = std::make_shared<TransferImpl>(
-      traffic_, lease->sharedPeer(), OpKind::kRead, std::move(into.into),
-      Selection{std::move(taken), {}},
+      traffic_, lease->sharedPeer(), OpKind::kRead, std::move(copy.here), std::move(copy.there),
       TransferOptions{.require = fetching.options.require, .priority = fetching.options.priority},
       lease);
   VIADUCT_CHECK(transfer->plan(held));
-  fetching.reads.at(part).transfer = std::move(transfer);
+  PartRead& read = fetching.reads.at(part);
+  read.transfer = std::move(transfer);
+  read.digests = std::move(copy.digests);
   return Ok{};
 }
 
@@ -500,7 +503,7 @@ void Parcels::readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart pa
   {
     const auto held = basis_.hold();
     ended = std::move(fetching->reads.extract(part).mapped());
-    if (!why && ended.transfer->state() != TransferState::kDone)
+    if (!why && ended.transfer && ended.transfer->state() != TransferState::kDone)
       why = ended.transfer->result().error.value_or(cancelledRead(part));
     if (ended.lease) ended.lease->peer().leases().giveBack(*ended.lease);
     fetching->taker.readEnded(part, std::move(why));

@@ -68,7 +68,7 @@ class Publication {
 struct PartRead {
   std::shared_ptr<HeldLease> lease = {};
   std::vector<Digest> digests = {};
-  std::shared_ptr<TransferImpl> transfer = {};  // null: not planned yet
+  std::shared_ptr<TransferImpl> transfer = {};  // null: not planned, or has nothing to copy
   std::shared_ptr<base::Watcher> watcher = {};  // of a transfer that its post has not ended
   bool cancelled = false;
 };
