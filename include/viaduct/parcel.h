@@ -83,7 +83,7 @@ struct PublishOptions {
   std::function<void(const ParcelEnd&)> on_end = {};
 };
 
-// The publisher's handle. The destructor calls withdraw(), and only logs its error.
+// The publisher's handle. The destructor calls close(), and only logs its error.
 class PublishedParcel {
  public:
   explicit PublishedParcel(std::shared_ptr<agent::Publication> impl);
@@ -100,12 +100,15 @@ class PublishedParcel {
   std::uint64_t taken() const;              // the groups that have ended
   // Waits until all expected groups have ended and no rank reads any more.
   Result<ParcelEnd> wait(Deadline until) const;
-  // Ends the parcel for everybody, and waits as wait() does: once it returns without an error, the
-  // blocks may be used again. Takes at most twice Settings::grace.
+  // Ends the parcel for everybody, also for other handles of it, and waits as wait() does: once it
+  // returns without an error, the blocks may be used again. Takes at most twice Settings::grace.
   Status withdraw();
+  // Gives up this handle. Withdraws the parcel if no other handle of it is left here.
+  Status close();
 
  private:
   std::shared_ptr<agent::Publication> impl_;
+  bool closed_ = false;
 };
 
 // The memory for a part. The blocks here have as many bytes as are taken.
@@ -135,9 +138,10 @@ struct ParcelGroup {
 };
 
 struct FetchOptions {
-  std::uint64_t version = 0;  // this one or a newer one
-  bool exact = false;         // exactly this one
-  std::uint64_t layout = 0;   // 0: any
+  // This one or a newer one. A fetch waits for it until the deadline, also after a withdrawal.
+  std::uint64_t version = 0;
+  bool exact = false;        // exactly this one: a fetch after its end hears how it ended
+  std::uint64_t layout = 0;  // 0: any
   // The owner's agent as its Card says, for a caller who knows which life of it published.
   std::optional<std::array<std::uint8_t, 16>> owner = {};
   ParcelGroup group = {};

@@ -79,12 +79,12 @@ PublishedParcel::PublishedParcel(PublishedParcel&&) noexcept = default;
 PublishedParcel& PublishedParcel::operator=(PublishedParcel&& other) noexcept {
   PublishedParcel old(std::move(*this));
   impl_ = std::move(other.impl_);
+  closed_ = other.closed_;
   return *this;
 }
 
 PublishedParcel::~PublishedParcel() {
-  if (!impl_) return;
-  if (const auto free = withdrawn(*impl_); !free)
+  if (const Status free = close(); !free)
     base::log(base::LogLevel::kError, "{}", free.error().text());
 }
 
@@ -115,6 +115,15 @@ Result<ParcelEnd> PublishedParcel::wait(Deadline until) const {
 }
 
 Status PublishedParcel::withdraw() { return withdrawn(*impl_); }
+
+Status PublishedParcel::close() {
+  if (!impl_ || std::exchange(closed_, true)) return Ok{};
+  {
+    const auto held = impl_->basis().hold();
+    if (held && --impl_->handles != 0) return Ok{};
+  }
+  return withdrawn(*impl_);
+}
 
 ParcelFetch::ParcelFetch(std::shared_ptr<Fetching> impl) : impl_(std::move(impl)) {}
 ParcelFetch::ParcelFetch(ParcelFetch&&) noexcept = default;

@@ -245,6 +245,64 @@ TEST_F(ParcelsTest, PublishingTwiceIsPublishingOnce) {
   EXPECT_EQ(other.error().code, Code::kInvalid);
 }
 
+TEST_F(ParcelsTest, TheLastHandleOfAParcelEndsIt) {
+  auto first = owner_.agent.publish("kv", twoParts());
+  {
+    auto again = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+    ASSERT_TRUE(again) << again.error().text();
+  }
+  EXPECT_EQ(first->wait(0ms).error().code, Code::kTimeout) << "one handle is left";
+  auto again = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  ASSERT_TRUE(first->close());
+  auto fetch = one_.agent.fetch(at_one_, "kv", takeTwo(one_));
+  const Status whole = fetch->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  ASSERT_TRUE(again->close());
+  EXPECT_EQ(again->wait(0ms)->outcome, ParcelOutcome::kCancelled);
+}
+
+TEST_F(ParcelsTest, WithdrawEndsAParcelForAllItsHandles) {
+  auto first = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  auto again = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  ASSERT_TRUE(again->withdraw());
+  EXPECT_EQ(first->wait(0ms)->outcome, ParcelOutcome::kCancelled);
+  EXPECT_FALSE(first->ready({kOne, owner_.of({0, 1})}));
+}
+
+TEST_F(ParcelsTest, AfterAWithdrawalAFetchOfAnyVersionWaitsForTheNext) {
+  auto parcel = owner_.agent.publish("kv", twoParts());
+  ASSERT_TRUE(parcel->withdraw());
+  FetchOptions exact = takeTwo(one_);
+  exact.version = 1;
+  exact.exact = true;
+  auto refused = one_.agent.fetch(at_one_, "kv", std::move(exact));
+  ASSERT_FALSE(refused->wait(60s));
+  EXPECT_EQ(refused->end()->outcome, ParcelOutcome::kCancelled);
+  auto fetch = one_.agent.fetch(at_one_, "kv", takeTwo(one_));
+  EXPECT_EQ(fetch->wait(0ms).error().code, Code::kTimeout);
+  auto next = owner_.agent.publish("kv", twoParts(2));
+  const Status whole = fetch->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(fetch->end()->version, 2U);
+}
+
+TEST_F(ParcelsTest, ARankThatIsRefusedEndsItsGroupAtOnce) {
+  auto parcel = owner_.agent.publish("kv", twoParts());
+  FetchOptions first = takeTwo(one_), second = takeTwo(two_);
+  first.group = {.name = "decode", .size = 2, .rank = 0};
+  second.group = {.name = "decode", .size = 2, .rank = 1};
+  second.owner = two_.agent.card().agent;
+  auto a = one_.agent.fetch(at_one_, "kv", std::move(first));
+  ASSERT_TRUE(a->waitPart(kOne, 60s));
+  auto b = two_.agent.fetch(at_two_, "kv", std::move(second));
+  const Status at_a = a->wait(60s), at_b = b->wait(60s);
+  ASSERT_FALSE(at_a);
+  ASSERT_FALSE(at_b);
+  EXPECT_EQ(at_a.error().code, Code::kInvalid) << at_a.error().text();
+  EXPECT_EQ(a->end()->consumer, 1U);
+  EXPECT_EQ(b->end()->outcome, a->end()->outcome);
+}
+
 TEST_F(ParcelsTest, ASliceOfAPartCanBeTaken) {
   auto parcel = owner_.agent.publish("kv", twoParts());
   const Blocks slice = *Blocks::list(std::vector{Extent{kBlock - 100, 200}});

@@ -117,13 +117,31 @@ Result<HeldPart> heldPart(Publication& publication, const Selection& blocks) {
   return out;
 }
 
+bool hasPart(Publication& publication, const PublishedPart& part) {
+  Blocks there;
+  {
+    const auto held = publication.basis().hold();
+    const auto found = publication.parts.find(part.part);
+    if (found == publication.parts.end()) return false;
+    there = found->second.blocks;
+  }
+  const auto given = takenBlocks(part.blocks);
+  bool same = given && there.runs() == given->runs();
+  for (std::size_t i = 0; same && i < there.runs(); ++i) same = there.run(i) == given->run(i);
+  return same;
+}
+
 Parcels::Parcels(Basis& basis, Traffic& traffic) : basis_(basis), traffic_(traffic) {}
 Parcels::~Parcels() = default;
 
 Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
                                                       PublishOptions options,
                                                       std::shared_ptr<PeerImpl> owner) {
-  if (owner != nullptr) return join(name, std::move(options), std::move(owner));
+  if (owner != nullptr) {
+    VIADUCT_TRY(auto joined, join(name, std::move(options), std::move(owner)));
+    ++joined->handles;
+    return joined;
+  }
   VIADUCT_TRY(const std::uint64_t id, owner_.publish({.name = name,
                                                       .version = options.version,
                                                       .layout = options.layout,
@@ -141,6 +159,7 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
       });
   }
   const auto kept = out;
+  ++kept->handles;
   run();
   return kept;
 }
