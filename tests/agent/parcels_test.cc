@@ -494,6 +494,18 @@ TEST_F(JoinedParcelsTest, PartsOfTwoRanksAreOneParcel) {
   EXPECT_EQ(second->wait(60s)->outcome, ParcelOutcome::kCancelled);
 }
 
+TEST_F(JoinedParcelsTest, APublishingRankFetchesTheWholeParcelToo) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  auto second = rank_.agent.publish("kv", ofSecondRank({kThere, kOne}));
+  rank_.fill(0, 77);
+  ASSERT_TRUE(first->ready({kOne, owner_.of({4})}));
+  ASSERT_TRUE(second->ready({kThere, rank_.of({0})}));
+  auto fetch = rank_.agent.fetch(at_rank_, "kv", placed(rank_));
+  const Status whole = fetch->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_TRUE(rank_.holds(1, 5) && rank_.holds(3, 77));
+}
+
 TEST_F(JoinedParcelsTest, RanksThatDeclareItDifferentlyAllHearIt) {
   auto first = owner_.agent.publish("kv", ofOwner());
   auto fetch = one_.agent.fetch(at_one_, "kv", placed(one_));

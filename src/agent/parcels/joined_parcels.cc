@@ -167,7 +167,7 @@ LentMessage Parcels::lent(const LendMessage& asked, PeerImpl& owner) {
   const std::uint64_t session = owner.sessionNumber();
   const LentKey key{.owner = session, .taker = asked.taker, .part = asked.part};
   const auto found = joined_.find({session, asked.number});
-  const auto consumer = owner.peers().find(asked.consumer);
+  const auto consumer = namedPeer(owner.peers(), asked.consumer);
   const bool has = found != joined_.end() && found->second->parts.contains(asked.part);
   if (!has || lent_.contains(key)) {
     out.why = {.code = Code::kStale,

@@ -56,7 +56,7 @@ class ReadWatcher final : public base::Watcher {
 // The peer that lends a part, by the name of its agent; empty: the owner.
 Result<std::shared_ptr<PeerImpl>> holderOf(PeerImpl& owner, const std::string& name) {
   if (name.empty()) return owner.shared_from_this();
-  if (auto holder = owner.peers().find(name)) return holder;
+  if (auto holder = namedPeer(owner.peers(), name)) return holder;
   return Error{.code = Code::kNotFound,
                .operation = "fetch",
                .detail = fmt::format("the part is at agent {}, which is no peer here", name),
@@ -84,6 +84,12 @@ Status checkSize(const HeldPart& part) {
 }
 
 }  // namespace
+
+std::shared_ptr<PeerImpl> namedPeer(Peers& peers, const std::string& name) {
+  if (name != peers.basis().settings().name) return peers.find(name);
+  auto self = peers.self();
+  return self ? *std::move(self) : nullptr;
+}
 
 Error errorOf(const ParcelEnd& end, const std::string& name) {
   Error why = end.why.value_or(Error{.code = Code::kCancelled});
