@@ -77,6 +77,10 @@ struct PublishOptions {
   std::uint32_t takers = 0;  // the groups that may take it; 0: any number, until withdraw()
   std::optional<Duration> life = {};  // after it the parcel expires, by this agent's clock
   bool digests = false;               // of each block, made as its part becomes ready
+  // Publishes the parcel's name at the meeting place of Settings::meet, until its last handle is
+  // closed: Agent::findParcel(). publish() then waits for the place, and fails if another agent has
+  // published that name. Only for the owner.
+  bool at_place = false;
   // Runs for each group, with its end, once no rank of it reads any more.
   std::function<void(const std::string& group, const ParcelEnd&)> on_taken = {};
   // Runs once: all expected groups have ended, and the blocks may be used again.
@@ -154,6 +158,12 @@ struct FetchOptions {
   std::string require = {};  // see TransferOptions
   // Runs once, when no transfer of this fetch touches memory any more.
   std::function<void(const ParcelEnd&)> on_end = {};
+};
+
+// The owner of a parcel as the meeting place names it.
+struct ParcelOwnerFound {
+  Peer peer;
+  std::array<std::uint8_t, 16> agent = {};  // for FetchOptions::owner
 };
 
 // The consumer's handle. The destructor cancels, and waits until its own transfers have ended.

@@ -37,7 +37,18 @@ Status waitUntil(Basis& basis, const std::function<bool()>& over, Deadline until
   return basis.usable(operation);
 }
 
+// Nobody shall find a parcel that is about to end.
+void retract(Publication& publication) {
+  std::function<void()> gone;
+  {
+    const auto held = publication.basis().hold();
+    if (held) gone = std::exchange(publication.retract, {});
+  }
+  if (gone) gone();
+}
+
 Status withdrawn(Publication& publication) {
+  retract(publication);
   Basis& basis = publication.basis();
   const auto held = basis.hold();
   if (!held) return Ok{};  // in a fork()ed child the parcel belongs to the parent
