@@ -494,6 +494,16 @@ TEST_F(JoinedParcelsTest, PartsOfTwoRanksAreOneParcel) {
   EXPECT_EQ(second->wait(60s)->outcome, ParcelOutcome::kCancelled);
 }
 
+TEST_F(JoinedParcelsTest, ARankThatPublishesAfterTheEndHearsIt) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  ASSERT_TRUE(first->withdraw());
+  auto second = rank_.agent.publish("kv", ofSecondRank({kOne, kThere}));
+  ASSERT_TRUE(second) << second.error().text();
+  const auto end = second->wait(60s);
+  ASSERT_TRUE(end) << end.error().text();
+  EXPECT_EQ(end->outcome, ParcelOutcome::kCancelled);
+}
+
 TEST_F(JoinedParcelsTest, APublishingRankFetchesTheWholeParcelToo) {
   auto first = owner_.agent.publish("kv", ofOwner());
   auto second = rank_.agent.publish("kv", ofSecondRank({kThere, kOne}));

@@ -33,6 +33,11 @@ Status Parcels::hearAdd(PeerImpl& peer, AddMessage add) {
     return Ok{};
   };
   if (peer.refusesNew()) return refuse(peer.drainError("publish"));
+  // A rank that comes late would wait for the others, who have left.
+  if (const ParcelEnd* const end = owner_.endOf(add.spec.name, add.spec.version)) {
+    peer.tellParcel(encodeParcel(CloseMessage{true, add.number, *end}));
+    return Ok{};
+  }
   session.added_parts += add.spec.parts.size();
   if (session.added_parts > kMaxAddedParts)
     return refuse({.code = Code::kExhausted,

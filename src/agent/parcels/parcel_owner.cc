@@ -306,11 +306,9 @@ std::optional<ParcelEnd> ParcelOwner::absence(const WantMessage& want, bool full
     return failed(refused(Code::kStale, want.name, "all groups that may take it have asked already",
                           "publish it for more takers, or ask for the next version"));
   if (!want.exact) return std::nullopt;
-  const auto ended = std::ranges::find_if(recent_, [&](const EndedParcel& one) {
-    return one.version == want.version && one.name == want.name;
-  });
-  if (ended != recent_.end() && ended->end.outcome != ParcelOutcome::kWhole) return ended->end;
-  if (ended != recent_.end())
+  const ParcelEnd* const ended = recentEnd(want.name, want.version);
+  if (ended != nullptr && ended->outcome != ParcelOutcome::kWhole) return *ended;
+  if (ended != nullptr)
     return failed(refused(Code::kStale, want.name,
                           fmt::format("version {} was taken by all its groups", want.version),
                           "publish it for more takers, or ask for the next version"));
@@ -586,6 +584,18 @@ void ParcelOwner::tell(const Taker& taker, ParcelMessage message) {
 const ParcelSpec* ParcelOwner::find(std::uint64_t parcel) const {
   const auto found = parcels_.find(parcel);
   return found == parcels_.end() ? nullptr : &found->second.spec;
+}
+
+const ParcelEnd* ParcelOwner::endOf(const std::string& name, std::uint64_t version) {
+  for (const Parcel* parcel : versionsOf(name))
+    if (parcel->spec.version == version) return nullptr;
+  return recentEnd(name, version);
+}
+
+const ParcelEnd* ParcelOwner::recentEnd(const std::string& name, std::uint64_t version) const {
+  const auto ended = std::ranges::find_if(
+      recent_, [&](const EndedParcel& one) { return one.version == version && one.name == name; });
+  return ended == recent_.end() ? nullptr : &ended->end;
 }
 
 std::uint64_t ParcelOwner::running(std::uint64_t session) const {

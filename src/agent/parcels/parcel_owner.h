@@ -85,6 +85,8 @@ class ParcelOwner {
   std::vector<OwnerAction> takeActions() { return std::exchange(actions_, {}); }
 
   const ParcelSpec* find(std::uint64_t parcel) const;
+  // How that version ended, if it has ended and is not published anew. Null: it has not.
+  const ParcelEnd* endOf(const std::string& name, std::uint64_t version);
   // The takers of a session that have a version, and whose groups have no verdict.
   std::uint64_t running(std::uint64_t session) const;
   // That holder lends the part to the taker, or has been asked to.
@@ -146,6 +148,7 @@ class ParcelOwner {
   std::vector<Parcel*> versionsOf(const std::string& name);  // the newest first
   void placeWaiting(const std::string& name);
   void place(TakingGroup& group);
+  const ParcelEnd* recentEnd(const std::string& name, std::uint64_t version) const;
   std::optional<ParcelEnd> absence(const WantMessage& want, bool full, bool older) const;
   void attach(TakingGroup& group, Parcel& parcel);
   void admit(TakingGroup& group, Taker& taker);
