@@ -166,6 +166,12 @@ class Agent {
   Result<PublishedParcel> publish(const std::string& name, PublishOptions options);
   // Fetches a parcel that `owner` has published, or will publish before the deadline.
   Result<ParcelFetch> fetch(const Peer& owner, const std::string& name, FetchOptions options);
+  // The same for a parcel that was published with PublishOptions::at_place. Waits until the owner
+  // is known and ready, up to the deadline of the fetch.
+  Result<ParcelFetch> fetch(const std::string& name, FetchOptions options);
+  // Waits for the owner of such a parcel up to `until`. On return the peer is ready. Does not
+  // believe an entry that an earlier life of the owner has left.
+  Result<ParcelOwnerFound> findParcel(const std::string& name, Deadline until);
 
   // Counts since open(), and the present state. Delays the agent's other calls by some
   // microseconds, and with 10,000 peers by less than a millisecond (docs/measured/metrics.md).

@@ -455,6 +455,11 @@ typedef struct viaduct_parcel_part {
   uint32_t rank;
   uint32_t component;
 } viaduct_parcel_part;
+/* 128 bits from which a reader sees whether a block has the right bytes. */
+typedef struct viaduct_digest {
+  uint64_t low;
+  uint64_t high;
+} viaduct_digest;
 /* A part, and its blocks in pins here. The part's bytes are those of its blocks, one block after
    the other. */
 typedef struct viaduct_part_blocks {
@@ -463,7 +468,17 @@ typedef struct viaduct_part_blocks {
   const uint32_t* indices; /* the numbers of the blocks to take, in order; NULL: all */
   uint64_t index_count;
   viaduct_blocks slice; /* for a fetch: the bytes to take, as offsets in the part; {0}: all */
+  /* For a fetch: the digests of the bytes that are here already, one for each block, or none. A
+     block is read only if the publisher's digest of it differs. */
+  const viaduct_digest* have;
+  uint64_t have_count;
 } viaduct_part_blocks;
+/* The digests of blocks in pins here, one for each of `digests`. `count` must be the number of the
+   blocks. */
+VIADUCT_C_API viaduct_code viaduct_blocks_digests(viaduct_agent agent, viaduct_blocks blocks,
+                                                  const uint32_t* indices, uint64_t index_count,
+                                                  viaduct_digest* digests, uint64_t count,
+                                                  viaduct_error* error);
 
 typedef struct viaduct_publish_options {
   uint64_t size;
@@ -475,6 +490,8 @@ typedef struct viaduct_publish_options {
   int32_t digests;    /* 1: each block gets a digest, which the fetch checks */
   int64_t life_ns;    /* after it the parcel expires; 0: never */
   viaduct_peer owner; /* decides about a parcel of several publishing ranks; {0}: this agent */
+  int32_t at_place; /* 1: its name is published at the meeting place, until the handle is closed */
+  int32_t zero;     /* 0 */
 } viaduct_publish_options;
 
 enum {
@@ -520,7 +537,11 @@ VIADUCT_C_API viaduct_code viaduct_parcel_wait(viaduct_parcel parcel, int64_t ti
 /* Ends the parcel for everybody. On VIADUCT_OK the blocks may be used again. VIADUCT_PEER_LOST: a
    consumer was stopped in the middle of a copy; they may be once viaduct_parcel_wait returns. */
 VIADUCT_C_API viaduct_code viaduct_parcel_withdraw(viaduct_parcel parcel, viaduct_error* error);
-/* Withdraws the parcel if it has not ended, and closes the handle in every case. */
+/* How many groups have ended. */
+VIADUCT_C_API viaduct_code viaduct_parcel_taken(viaduct_parcel parcel, uint64_t* count,
+                                                viaduct_error* error);
+/* Closes the handle in every case. Withdraws the parcel if it has not ended and no other handle of
+   it is left here. */
 VIADUCT_C_API viaduct_code viaduct_parcel_close(viaduct_parcel parcel, viaduct_error* error);
 
 typedef struct viaduct_fetch_options {
@@ -539,7 +560,8 @@ typedef struct viaduct_fetch_options {
 } viaduct_fetch_options;
 
 /* Begins to fetch a parcel that `owner` has published, or will publish before the deadline: the
-   parts in `into`, each once. `options` may be NULL. */
+   parts in `into`, each once. `options` may be NULL. Owner {0}: the agent that has published the
+   parcel with `at_place`; the call then waits for that agent up to the deadline. */
 VIADUCT_C_API viaduct_code viaduct_fetch_begin(viaduct_agent agent, viaduct_peer owner,
                                                const char* name,
                                                const viaduct_fetch_options* options,

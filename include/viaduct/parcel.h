@@ -77,13 +77,17 @@ struct PublishOptions {
   std::uint32_t takers = 0;  // the groups that may take it; 0: any number, until withdraw()
   std::optional<Duration> life = {};  // after it the parcel expires, by this agent's clock
   bool digests = false;               // of each block, made as its part becomes ready
+  // Publishes the parcel's name at the meeting place of Settings::meet, until its last handle is
+  // closed: Agent::findParcel(). publish() then waits for the place, and fails if another agent has
+  // published that name. Only for the owner.
+  bool at_place = false;
   // Runs for each group, with its end, once no rank of it reads any more.
   std::function<void(const std::string& group, const ParcelEnd&)> on_taken = {};
   // Runs once: all expected groups have ended, and the blocks may be used again.
   std::function<void(const ParcelEnd&)> on_end = {};
 };
 
-// The publisher's handle. The destructor calls withdraw(), and only logs its error.
+// The publisher's handle. The destructor calls close(), and only logs its error.
 class PublishedParcel {
  public:
   explicit PublishedParcel(std::shared_ptr<agent::Publication> impl);
@@ -100,12 +104,15 @@ class PublishedParcel {
   std::uint64_t taken() const;              // the groups that have ended
   // Waits until all expected groups have ended and no rank reads any more.
   Result<ParcelEnd> wait(Deadline until) const;
-  // Ends the parcel for everybody, and waits as wait() does: once it returns without an error, the
-  // blocks may be used again. Takes at most twice Settings::grace.
+  // Ends the parcel for everybody, also for other handles of it, and waits as wait() does: once it
+  // returns without an error, the blocks may be used again. Takes at most twice Settings::grace.
   Status withdraw();
+  // Gives up this handle. Withdraws the parcel if no other handle of it is left here.
+  Status close();
 
  private:
   std::shared_ptr<agent::Publication> impl_;
+  bool closed_ = false;
 };
 
 // The memory for a part. The blocks here have as many bytes as are taken.
@@ -114,6 +121,10 @@ struct PartInto {
   Selection into = {};
   // The bytes that are taken, as offsets in the part. Empty: the whole part.
   Blocks slice = {};
+  // The digests of the bytes that are here already, one for each block of `into`; empty: none. A
+  // block is read only if the publisher's digest of it differs. Without PublishOptions::digests all
+  // blocks are read.
+  std::vector<Digest> have = {};
 };
 
 // A part that is ready, for a consumer that makes room for it.
@@ -131,9 +142,10 @@ struct ParcelGroup {
 };
 
 struct FetchOptions {
-  std::uint64_t version = 0;  // this one or a newer one
-  bool exact = false;         // exactly this one
-  std::uint64_t layout = 0;   // 0: any
+  // This one or a newer one. A fetch waits for it until the deadline, also after a withdrawal.
+  std::uint64_t version = 0;
+  bool exact = false;        // exactly this one: a fetch after its end hears how it ended
+  std::uint64_t layout = 0;  // 0: any
   // The owner's agent as its Card says, for a caller who knows which life of it published.
   std::optional<std::array<std::uint8_t, 16>> owner = {};
   ParcelGroup group = {};
@@ -146,6 +158,12 @@ struct FetchOptions {
   std::string require = {};  // see TransferOptions
   // Runs once, when no transfer of this fetch touches memory any more.
   std::function<void(const ParcelEnd&)> on_end = {};
+};
+
+// The owner of a parcel as the meeting place names it.
+struct ParcelOwnerFound {
+  Peer peer;
+  std::array<std::uint8_t, 16> agent = {};  // for FetchOptions::owner
 };
 
 // The consumer's handle. The destructor cancels, and waits until its own transfers have ended.

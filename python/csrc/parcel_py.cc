@@ -14,6 +14,7 @@
 #include "agent_state.h"
 #include "arguments.h"
 #include "bindings.h"
+#include "digests.h"
 #include "end_handle.h"
 #include "errors.h"
 #include "gil.h"
@@ -50,10 +51,13 @@ std::unique_ptr<ParcelState> publish(AgentState& state, const std::string& name,
                                      const py::dict& ready, std::uint64_t version,
                                      std::uint64_t layout, const std::vector<Part>& parts,
                                      std::uint32_t takers, const py::object& life, bool digests,
-                                     const KnownPeer* owner) {
+                                     const KnownPeer* owner, bool at_place) {
   state.need("publish");
-  PublishOptions options{
-      .version = version, .layout = layout, .takers = takers, .digests = digests};
+  PublishOptions options{.version = version,
+                         .layout = layout,
+                         .takers = takers,
+                         .digests = digests,
+                         .at_place = at_place};
   if (owner != nullptr) options.owner = owner->peer;
   if (!life.is_none()) options.life = deadlineOf("publish", life).at() - Clock::now();
   for (const Part& part : parts) options.parts.push_back(partOf(part));
@@ -104,12 +108,32 @@ std::optional<std::array<std::uint8_t, 16>> ownerOf(const py::object& given) {
   return id;
 }
 
-std::unique_ptr<FetchState> fetch(AgentState& state, const KnownPeer& peer, const std::string& name,
+// Refuses a dict of details of parts that `into` does not have.
+void checkParts(const py::dict& details, const py::dict& into, const char* what) {
+  for (const auto& [part, detail] : details)
+    if (!into.contains(part))
+      raiseMisuse("fetch",
+                  fmt::format("{} of part {}, which is not taken", what,
+                              py::repr(part).cast<std::string>()),
+                  "give memory for the part in `into`");
+}
+
+// The owner of a parcel, which the meeting place names.
+Peer ownerAtPlace(AgentState& state, const std::string& name, const py::object& timeout,
+                  FetchOptions& options) {
+  auto found = valueOf(waitUnlocked(
+      deadlineOf("fetch", timeout),
+      [&](Deadline until) { return state.agent.findParcel(name, until); }, Slices::kGrowing));
+  if (!options.owner) options.owner = found.agent;
+  return std::move(found.peer);
+}
+
+std::unique_ptr<FetchState> fetch(AgentState& state, const KnownPeer* peer, const std::string& name,
                                   const py::dict& into, const py::dict& slices,
-                                  std::uint64_t version, bool exact, std::uint64_t layout,
-                                  const py::object& group, const py::object& timeout,
-                                  const std::string& priority, std::string require,
-                                  const py::object& owner) {
+                                  const py::dict& have, std::uint64_t version, bool exact,
+                                  std::uint64_t layout, const py::object& group,
+                                  const py::object& timeout, const std::string& priority,
+                                  std::string require, const py::object& owner) {
   state.need("fetch");
   FetchOptions options{.version = version,
                        .exact = exact,
@@ -125,14 +149,12 @@ std::unique_ptr<FetchState> fetch(AgentState& state, const KnownPeer& peer, cons
         PartInto{.part = partOf(part.cast<Part>()), .into = selectionOf(blocks, state, pins)});
     if (slices.contains(part))
       one.slice = slices[part].cast<std::shared_ptr<const BlockList>>()->blocks();
+    if (have.contains(part)) one.have = digestsOf("fetch", have[part]);
   }
-  for (const auto& [part, slice] : slices)
-    if (!into.contains(part))
-      raiseMisuse(
-          "fetch",
-          fmt::format("a slice of part {}, which is not taken", py::repr(part).cast<std::string>()),
-          "give memory for the part in `into`");
-  auto begun = unlocked([&] { return state.agent.fetch(peer.peer, name, std::move(options)); });
+  checkParts(slices, into, "a slice");
+  checkParts(have, into, "digests");
+  const Peer of = peer != nullptr ? peer->peer : ownerAtPlace(state, name, timeout, options);
+  auto begun = unlocked([&] { return state.agent.fetch(of, name, std::move(options)); });
   return std::make_unique<FetchState>(state.shared_from_this(), valueOf(std::move(begun)),
                                       std::move(pins));
 }
@@ -178,7 +200,7 @@ constexpr auto kParcelClass =
     end = parcel.wait(timeout=10)                 # both groups have ended: the blocks are free
 
 A part is a pair: the rank that publishes it, and a number, the component. The end of a `with` block
-and garbage collection withdraw the parcel.)";
+withdraws the parcel, and so does garbage collection of its last PublishedParcel.)";
 
 constexpr auto kFetchClass = R"(Fetches parts of a parcel into blocks here.
 
@@ -190,7 +212,7 @@ reason, and nothing writes to the blocks any more. The end of a `with` block and
 cancel the fetch.)";
 
 constexpr auto kPublish =
-    R"(publish($self, /, name, ready={}, *, version=0, layout=0, parts=(), takers=0, life=None, digests=False, owner=None)
+    R"(publish($self, /, name, ready={}, *, version=0, layout=0, parts=(), takers=0, life=None, digests=False, owner=None, at_place=False)
 --
 
 Publishes a parcel, and returns the PublishedParcel. `parts` names all its parts, and `ready` has the
@@ -201,16 +223,19 @@ life     seconds after which it expires
 layout   a signature that a fetch may compare
 digests  gives each block a digest, which the fetch checks
 owner    the Peer that decides about a parcel of several publishing ranks, which all name it; without
-         it, this agent)";
+         it, this agent
+at_place publishes the parcel's name at the meeting place, so that fetch() needs no peer)";
 
 constexpr auto kFetch =
-    R"(fetch($self, /, peer, name, into, *, slices={}, version=0, exact=False, layout=0, group=None, timeout=None, priority='normal', require='', owner=None)
+    R"(fetch($self, /, peer, name, into, *, slices={}, have={}, version=0, exact=False, layout=0, group=None, timeout=None, priority='normal', require='', owner=None)
 --
 
 Fetches a parcel that the peer has published, or will publish before `timeout`, and returns the
 ParcelFetch. `into` has blocks here for each part to take, and `slices` the offsets in the part that
-are taken.
+are taken. With None for the peer, waits for the agent that has published the parcel with at_place.
 
+have     for parts, the digests of their blocks as they are here: blocks that have the same digest at
+         a publisher with digests=True are not read
 version  this one or a newer one; with exact=True exactly this one
 group    (name, size, rank) of ranks that fetch together and get one end; a fourth number says how
          many of them suffice if others are lost
@@ -335,12 +360,12 @@ void bindParcelsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def("publish", publish, py::arg("name"), py::arg("ready") = py::dict(), py::kw_only(),
            py::arg("version") = 0, py::arg("layout") = 0, py::arg("parts") = py::tuple(),
            py::arg("takers") = 0, py::arg("life") = py::none(), py::arg("digests") = false,
-           py::arg("owner") = py::none(), kPublish)
+           py::arg("owner") = py::none(), py::arg("at_place") = false, kPublish)
       .def("fetch", fetch, py::arg("peer"), py::arg("name"), py::arg("into"), py::kw_only(),
-           py::arg("slices") = py::dict(), py::arg("version") = 0, py::arg("exact") = false,
-           py::arg("layout") = 0, py::arg("group") = py::none(), py::arg("timeout") = py::none(),
-           py::arg("priority") = "normal", py::arg("require") = "", py::arg("owner") = py::none(),
-           kFetch);
+           py::arg("slices") = py::dict(), py::arg("have") = py::dict(), py::arg("version") = 0,
+           py::arg("exact") = false, py::arg("layout") = 0, py::arg("group") = py::none(),
+           py::arg("timeout") = py::none(), py::arg("priority") = "normal", py::arg("require") = "",
+           py::arg("owner") = py::none(), kFetch);
 }
 
 }  // namespace viaduct::python

@@ -193,14 +193,16 @@ class Agent:
         life: _Timeout = None,
         digests: bool = False,
         owner: Optional[Peer] = None,
+        at_place: bool = False,
     ) -> PublishedParcel: ...
     def fetch(
         self,
-        peer: Peer,
+        peer: Optional[Peer],
         name: str,
         into: Mapping[_Part, _Local],
         *,
         slices: Mapping[_Part, Blocks] = ...,
+        have: Mapping[_Part, _Digests] = ...,
         version: int = 0,
         exact: bool = False,
         layout: int = 0,

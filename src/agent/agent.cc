@@ -301,6 +301,8 @@ Result<MarkStream> Agent::openMarks(const Peer& peer, MarkStreamOptions options)
 
 Result<PublishedParcel> Agent::publish(const std::string& name, PublishOptions options) {
   VIADUCT_CHECK(impl_->usable("publish"));
+  if (options.at_place) VIADUCT_CHECK(impl_->mayAnnounce(name, options.owner.has_value()));
+  const bool at_place = options.at_place;
   auto ready = std::exchange(options.ready, {});
   if (options.parts.empty())
     for (const PublishedPart& part : ready) options.parts.push_back(part.part);
@@ -312,8 +314,10 @@ Result<PublishedParcel> Agent::publish(const std::string& name, PublishOptions o
   }
   VIADUCT_TRY(auto impl, impl_->parcels().publish(name, std::move(options), std::move(owner)));
   held.unlock();
-  PublishedParcel parcel(std::move(impl));
-  for (PublishedPart& part : ready) VIADUCT_CHECK(parcel.ready(std::move(part)));
+  PublishedParcel parcel(impl);
+  for (PublishedPart& part : ready)
+    if (!agent::hasPart(*impl, part)) VIADUCT_CHECK(parcel.ready(std::move(part)));
+  if (at_place) VIADUCT_CHECK(impl_->announce(*impl, name));
   return parcel;
 }
 
@@ -324,6 +328,20 @@ Result<ParcelFetch> Agent::fetch(const Peer& owner, const std::string& name, Fet
   VIADUCT_TRY(auto peer, ownPeer(*impl_, owner.impl_, "fetch"));
   VIADUCT_TRY(auto impl, impl_->parcels().fetch(std::move(peer), name, std::move(options)));
   return ParcelFetch(std::move(impl));
+}
+
+Result<ParcelFetch> Agent::fetch(const std::string& name, FetchOptions options) {
+  VIADUCT_CHECK(agent::checkFetch(name, options));
+  if (!options.deadline) options.deadline = Deadline(impl_->settings().deadline);
+  VIADUCT_TRY(const ParcelOwnerFound found, findParcel(name, *options.deadline));
+  if (!options.owner) options.owner = found.agent;
+  return fetch(found.peer, name, std::move(options));
+}
+
+Result<ParcelOwnerFound> Agent::findParcel(const std::string& name, Deadline until) {
+  VIADUCT_CHECK(impl_->usable("find"));
+  VIADUCT_TRY(auto found, impl_->ownerOf(name, until));
+  return ParcelOwnerFound{.peer = Peer(std::move(found.peer)), .agent = found.id};
 }
 
 Statistics Agent::statistics() const {

@@ -120,10 +120,15 @@ Result<Card> AgentImpl::find(const std::string& name, Deadline until) const {
     const auto held = hold();
     if (peers_.drains()) return peers_.drainError("find");
   }
-  if (finder_) return finder_->find(name, until);
+  VIADUCT_TRY(const Finder* const finder, placeFor(fmt::format("find {}", name)));
+  return finder->find(name, until);
+}
+
+Result<Finder*> AgentImpl::placeFor(const std::string& operation) const {
+  if (finder_) return finder_.get();
   return Error{
       .code = Code::kInvalid,
-      .operation = fmt::format("find {}", name),
+      .operation = operation,
       .detail = "this agent has no meeting place",
       .remedy = fmt::format("set {} to host:port of `viaduct meet`, or to http://host:port of etcd",
                             core::settingName("meet", "VIADUCT_MEET"))};

@@ -57,6 +57,16 @@ class AgentImpl final : public Basis, public Progressable {
   // Asks the meeting place for the Card under that name. Blocks, so the caller must not hold the
   // agent's lock.
   Result<Card> find(const std::string& name, Deadline until) const;
+  // The owner of a parcel that is announced there, ready. Also blocks.
+  struct ReadyOwner {
+    std::shared_ptr<PeerImpl> peer;
+    std::array<std::uint8_t, 16> id;
+  };
+  Result<ReadyOwner> ownerOf(const std::string& parcel, Deadline until);
+  // Whether a parcel can be announced there, and does so until its last handle is closed. The
+  // second one blocks.
+  Status mayAnnounce(const std::string& parcel, bool has_other_owner) const;
+  Status announce(Publication& publication, const std::string& parcel);
   Statistics statistics();
   // These three take the lock themselves.
   Result<std::vector<DrainLeft>> drain(Deadline until);
@@ -67,6 +77,8 @@ class AgentImpl final : public Basis, public Progressable {
   explicit AgentImpl(Settings settings);
   void openStaging();
   Status openFinder(Deadline until);
+  Result<Finder*> placeFor(const std::string& operation) const;
+  Result<std::shared_ptr<PeerImpl>> readyOwner(const AnnouncedOwner& owner, Deadline until);
   Status openExporter(Deadline until);
   Result<std::uint64_t> startDrain();
   void endRest(const std::vector<DrainLeft>& rest);

@@ -23,6 +23,18 @@ struct PublishedCard {
 };
 auto fields(base::Is<PublishedCard> auto& e) { return std::tie(e.proof, e.card); }
 
+// The entry of a parcel. The proof covers its name and the owner, under the group's secret. Without
+// one it proves nothing.
+struct PublishedOwner {
+  base::Key proof = {};
+  AnnouncedOwner owner = {};
+};
+auto fields(base::Is<PublishedOwner> auto& e) {
+  return base::list(e.proof, base::line(meet::kMaxNameBytes, e.owner.agent), e.owner.id);
+}
+
+std::string entryOf(const std::string& parcel) { return "parcel/" + parcel; }
+
 base::Key proofOf(std::span<const std::byte> card, const base::Key& secret) {
   return base::deriveKey(secret, "a published Card", card);
 }
@@ -60,14 +72,22 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
 }
 
 void Finder::withdraw() {
-  const std::lock_guard lock(one_at_a_time_);
-  entry_.reset();
+  {
+    const std::lock_guard lock(one_at_a_time_);
+    entry_.reset();
+  }
+  const std::lock_guard lock(announcing_);
+  for (auto& [parcel, announced] : announced_) announced.entry.reset();
 }
 
 Status Finder::publish(Deadline until) {
   VIADUCT_TRY(auto entry, place_->publish(mine_.name, packed_, until));
-  const std::lock_guard lock(one_at_a_time_);
-  if (!stop_) entry_ = std::move(entry);
+  {
+    const std::lock_guard lock(one_at_a_time_);
+    if (!stop_) entry_ = std::move(entry);
+  }
+  const std::lock_guard lock(announcing_);
+  for (auto& [parcel, announced] : announced_) VIADUCT_CHECK(publish(parcel, announced, until));
   return Ok{};
 }
 
@@ -78,6 +98,7 @@ void Finder::close() {
 
 void Finder::abandon() {
   static_cast<void>(new auto(std::move(entry_)));
+  static_cast<void>(new auto(std::move(announced_)));
   static_cast<void>(new auto(std::move(place_)));
 }
 
@@ -93,6 +114,46 @@ Result<Card> Finder::find(const std::string& name, Deadline until) const {
   if (card.name != name)
     return wrongEntry(name, fmt::format("the entry holds the Card of agent \"{}\"", card.name));
   return card;
+}
+
+base::Key Finder::proofOfOwner(const std::string& parcel, const AnnouncedOwner& owner) const {
+  if (!group_secret_) return {};
+  return base::deriveKey(mine_.secret, "an announced parcel",
+                         base::encode(parcel, owner.agent, owner.id));
+}
+
+Status Finder::publish(const std::string& parcel, AnnouncedParcel& announced, Deadline until) {
+  PublishedOwner entry{.owner = {mine_.name, mine_.agent}};
+  entry.proof = proofOfOwner(parcel, entry.owner);
+  VIADUCT_TRY(auto published, place_->publish(entryOf(parcel), base::packed(entry), until));
+  if (!stop_) announced.entry = std::move(published);
+  return Ok{};
+}
+
+Status Finder::announce(const std::string& parcel, Deadline until) {
+  const std::lock_guard lock(announcing_);
+  AnnouncedParcel& announced = announced_[parcel];
+  ++announced.times;
+  if (announced.times > 1) return Ok{};
+  const Status published = publish(parcel, announced, until);
+  if (!published) announced_.erase(parcel);
+  return published;
+}
+
+void Finder::retract(const std::string& parcel) {
+  const std::lock_guard lock(announcing_);
+  const auto found = announced_.find(parcel);
+  if (found != announced_.end() && --found->second.times == 0) announced_.erase(found);
+}
+
+Result<AnnouncedOwner> Finder::ownerOf(const std::string& parcel, Deadline until) const {
+  VIADUCT_TRY(const std::string found, place_->find(entryOf(parcel), until, stop_));
+  PublishedOwner entry;
+  if (!base::unpack(found, entry)) return wrongEntry(entryOf(parcel), "the entry names no owner");
+  const base::Key proof = proofOfOwner(parcel, entry.owner);
+  if (!base::sameBytes(std::as_bytes(std::span(entry.proof)), std::as_bytes(std::span(proof))))
+    return wrongEntry(entryOf(parcel), "no agent of this group wrote the entry");
+  return entry.owner;
 }
 
 }  // namespace viaduct::agent

@@ -1,5 +1,6 @@
-// Publishes an agent's Card at its meeting place, and finds the Cards of other agents by name.
-// Threads: any, without the agent's lock, since open() and find() block.
+// Publishes an agent's Card at its meeting place, and the names of its parcels. Finds the Cards of
+// other agents by name, and the owners of parcels. Threads: any, without the agent's lock, since
+// most calls block.
 #pragma once
 
 #include <viaduct/card.h>
@@ -7,20 +8,31 @@
 #include <viaduct/result.h>
 #include <viaduct/settings.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "base/net/crypto.h"
 #include "meet/meeting.h"
 
 namespace viaduct::agent {
+
+// The agent that decides about a parcel. Its id tells this life of it from others.
+struct AnnouncedOwner {
+  std::string agent = {};
+  std::array<std::uint8_t, 16> id = {};
+};
 
 class Finder {
  public:
   // Publishes the Card. An error if that fails or `until` has passed.
   static Result<std::unique_ptr<Finder>> open(const Settings& settings, Card mine, Deadline until);
-  // Withdraws the Card, and publishes it again. publish() blocks, and fails if another agent has
-  // taken the name.
+  // Withdraws the Card and the names of parcels, and publishes them again. publish() fails if
+  // another agent has taken a name.
   void withdraw();
   Status publish(Deadline until);
   // Withdraws the Card, and ends the calls of find() in other threads.
@@ -30,8 +42,20 @@ class Finder {
 
   Result<Card> find(const std::string& name, Deadline until) const;
 
+  // Publishes that this agent decides about parcels of that name, until as many calls of retract().
+  Status announce(const std::string& parcel, Deadline until);
+  void retract(const std::string& parcel);
+  // Waits for a parcel of that name up to `until`.
+  Result<AnnouncedOwner> ownerOf(const std::string& parcel, Deadline until) const;
+
  private:
+  struct AnnouncedParcel {
+    std::size_t times = 0;
+    std::unique_ptr<meet::PublishedName> entry = {};  // null while withdrawn
+  };
   explicit Finder(Card mine) : mine_(std::move(mine)) {}
+  Status publish(const std::string& parcel, AnnouncedParcel& announced, Deadline until);
+  base::Key proofOfOwner(const std::string& parcel, const AnnouncedOwner& owner) const;
   Card mine_;
   bool group_secret_ = false;  // if so, published Cards leave it out
   meet::StopFlag stop_{false};
@@ -39,6 +63,9 @@ class Finder {
   std::string packed_;  // the entry
   std::mutex one_at_a_time_;
   std::unique_ptr<meet::PublishedName> entry_;  // null while withdrawn
+  // Held while the place answers, so that two parcels of one name share an entry.
+  std::mutex announcing_;
+  std::map<std::string, AnnouncedParcel> announced_;
 };
 
 }  // namespace viaduct::agent

@@ -37,7 +37,18 @@ Status waitUntil(Basis& basis, const std::function<bool()>& over, Deadline until
   return basis.usable(operation);
 }
 
+// Nobody shall find a parcel that is about to end.
+void retract(Publication& publication) {
+  std::function<void()> gone;
+  {
+    const auto held = publication.basis().hold();
+    if (held) gone = std::exchange(publication.retract, {});
+  }
+  if (gone) gone();
+}
+
 Status withdrawn(Publication& publication) {
+  retract(publication);
   Basis& basis = publication.basis();
   const auto held = basis.hold();
   if (!held) return Ok{};  // in a fork()ed child the parcel belongs to the parent
@@ -79,12 +90,12 @@ PublishedParcel::PublishedParcel(PublishedParcel&&) noexcept = default;
 PublishedParcel& PublishedParcel::operator=(PublishedParcel&& other) noexcept {
   PublishedParcel old(std::move(*this));
   impl_ = std::move(other.impl_);
+  closed_ = other.closed_;
   return *this;
 }
 
 PublishedParcel::~PublishedParcel() {
-  if (!impl_) return;
-  if (const auto free = withdrawn(*impl_); !free)
+  if (const Status free = close(); !free)
     base::log(base::LogLevel::kError, "{}", free.error().text());
 }
 
@@ -115,6 +126,15 @@ Result<ParcelEnd> PublishedParcel::wait(Deadline until) const {
 }
 
 Status PublishedParcel::withdraw() { return withdrawn(*impl_); }
+
+Status PublishedParcel::close() {
+  if (!impl_ || std::exchange(closed_, true)) return Ok{};
+  {
+    const auto held = impl_->basis().hold();
+    if (held && --impl_->handles != 0) return Ok{};
+  }
+  return withdrawn(*impl_);
+}
 
 ParcelFetch::ParcelFetch(std::shared_ptr<Fetching> impl) : impl_(std::move(impl)) {}
 ParcelFetch::ParcelFetch(ParcelFetch&&) noexcept = default;

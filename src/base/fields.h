@@ -295,9 +295,9 @@ void append(Bytes& out, const T&... values) {
 }
 template <class... T>
 Bytes encode(const T&... values) {
-  Bytes out;
-  append(out, values...);
-  return out;
+  Writer writer;
+  Fields::put(writer, values...);
+  return writer.take();
 }
 // Refuses bytes that are not exactly one T. `name` is that of the message, for the error.
 template <class T>

@@ -100,7 +100,9 @@ class CInterface : public ::testing::Test {
             .blocks = blocks,
             .indices = indices.data(),
             .index_count = indices.size(),
-            .slice = {0}};
+            .slice = {0},
+            .have = nullptr,
+            .have_count = 0};
   }
   char* memoryOf(const viaduct_pin_info& pin) { return reinterpret_cast<char*>(pin.address); }
 
@@ -443,6 +445,45 @@ TEST_F(CInterface, FetchesAParcelAndBothEndsKnow) {
   ok(viaduct_parcel_close(parcel, &error_));
 }
 
+TEST_F(CInterface, ReadsOnlyTheBlocksOfAPartThatDiffer) {
+  std::memset(memoryOf(remote_), 'p', kBytes);
+  std::memset(memoryOf(local_), 'p', kBytes);
+  const viaduct_parcel_part one{.rank = 0, .component = 0};
+  const viaduct_blocks there = blocksOf(remote_.address, 4), here = blocksOf(local_.address, 4);
+  viaduct_publish_options options = VIADUCT_INIT(viaduct_publish_options);
+  options.digests = 1;
+  options.takers = 1;
+  const viaduct_part_blocks ready = partOf(one, there);
+  viaduct_parcel parcel{};
+  ok(viaduct_parcel_publish(b_, "weights", &options, &ready, 1, &parcel, &error_));
+  std::array<viaduct_digest, 4> digests{};
+  refused(viaduct_blocks_digests(a_, here, nullptr, 0, digests.data(), 3, &error_), VIADUCT_INVALID,
+          "3 digests of 4 blocks");
+  ok(viaduct_blocks_digests(a_, here, nullptr, 0, digests.data(), 4, &error_));
+  // A block whose digest is right is not read, whatever is here by now.
+  std::memset(memoryOf(local_), 'x', kBytes);
+  digests[2].low ^= 1U;
+  viaduct_part_blocks into = partOf(one, here);
+  into.have = digests.data();
+  into.have_count = 4;
+  viaduct_fetch fetch{};
+  ok(viaduct_fetch_begin(a_, peer_, "weights", nullptr, &into, 1, &fetch, &error_));
+  ok(viaduct_fetch_wait(fetch, kSoon, &error_));
+  for (const std::size_t block : {0U, 1U, 3U}) EXPECT_EQ(memoryOf(local_)[block * 8192], 'x');
+  EXPECT_EQ(memoryOf(local_)[2 * 8192], 'p');
+  ok(viaduct_fetch_close(fetch, &error_));
+  ok(viaduct_parcel_wait(parcel, kSoon, nullptr, &error_));
+  std::uint64_t taken = 0;
+  ok(viaduct_parcel_taken(parcel, &taken, &error_));
+  EXPECT_EQ(taken, 1U);
+  into.have_count = 3;
+  refused(viaduct_fetch_begin(a_, peer_, "weights", nullptr, &into, 1, &fetch, &error_),
+          VIADUCT_INVALID, "3 digests");
+  refused(viaduct_fetch_begin(a_, {0}, "weights", nullptr, nullptr, 0, &fetch, &error_),
+          VIADUCT_INVALID, "no memory");
+  ok(viaduct_parcel_close(parcel, &error_));
+}
+
 TEST_F(CInterface, AParcelThatIsWithdrawnOrCancelledEndsTheFetch) {
   const viaduct_parcel_part one{.rank = 0, .component = 0};
   viaduct_publish_options options = VIADUCT_INIT(viaduct_publish_options);
@@ -486,7 +527,8 @@ TEST_F(CInterface, RefusesParcelsThatCannotBe) {
   viaduct_fetch_options wanted = VIADUCT_INIT(viaduct_fetch_options);
   wanted.priority = 9;
   invalid(viaduct_fetch_begin(a_, peer_, "kv", &wanted, &part, 1, &fetch, &error_), "priority");
-  invalid(viaduct_fetch_begin(a_, {0}, "kv", nullptr, &part, 1, &fetch, &error_), "the peer is 0");
+  invalid(viaduct_fetch_begin(a_, {0}, "kv", nullptr, &part, 1, &fetch, &error_),
+          "no meeting place");
   invalid(viaduct_fetch_begin(a_, peer_, "kv", nullptr, nullptr, 0, &fetch, &error_), "no memory");
   invalid(viaduct_fetch_wait({0}, 0, &error_), "the fetch is 0");
   invalid(viaduct_fetch_close({0}, &error_), "the fetch is 0");

@@ -245,6 +245,64 @@ TEST_F(ParcelsTest, PublishingTwiceIsPublishingOnce) {
   EXPECT_EQ(other.error().code, Code::kInvalid);
 }
 
+TEST_F(ParcelsTest, TheLastHandleOfAParcelEndsIt) {
+  auto first = owner_.agent.publish("kv", twoParts());
+  {
+    auto again = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+    ASSERT_TRUE(again) << again.error().text();
+  }
+  EXPECT_EQ(first->wait(0ms).error().code, Code::kTimeout) << "one handle is left";
+  auto again = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  ASSERT_TRUE(first->close());
+  auto fetch = one_.agent.fetch(at_one_, "kv", takeTwo(one_));
+  const Status whole = fetch->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  ASSERT_TRUE(again->close());
+  EXPECT_EQ(again->wait(0ms)->outcome, ParcelOutcome::kCancelled);
+}
+
+TEST_F(ParcelsTest, WithdrawEndsAParcelForAllItsHandles) {
+  auto first = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  auto again = owner_.agent.publish("kv", {.version = 1, .parts = {kOne, kTwo}});
+  ASSERT_TRUE(again->withdraw());
+  EXPECT_EQ(first->wait(0ms)->outcome, ParcelOutcome::kCancelled);
+  EXPECT_FALSE(first->ready({kOne, owner_.of({0, 1})}));
+}
+
+TEST_F(ParcelsTest, AfterAWithdrawalAFetchOfAnyVersionWaitsForTheNext) {
+  auto parcel = owner_.agent.publish("kv", twoParts());
+  ASSERT_TRUE(parcel->withdraw());
+  FetchOptions exact = takeTwo(one_);
+  exact.version = 1;
+  exact.exact = true;
+  auto refused = one_.agent.fetch(at_one_, "kv", std::move(exact));
+  ASSERT_FALSE(refused->wait(60s));
+  EXPECT_EQ(refused->end()->outcome, ParcelOutcome::kCancelled);
+  auto fetch = one_.agent.fetch(at_one_, "kv", takeTwo(one_));
+  EXPECT_EQ(fetch->wait(0ms).error().code, Code::kTimeout);
+  auto next = owner_.agent.publish("kv", twoParts(2));
+  const Status whole = fetch->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(fetch->end()->version, 2U);
+}
+
+TEST_F(ParcelsTest, ARankThatIsRefusedEndsItsGroupAtOnce) {
+  auto parcel = owner_.agent.publish("kv", twoParts());
+  FetchOptions first = takeTwo(one_), second = takeTwo(two_);
+  first.group = {.name = "decode", .size = 2, .rank = 0};
+  second.group = {.name = "decode", .size = 2, .rank = 1};
+  second.owner = two_.agent.card().agent;
+  auto a = one_.agent.fetch(at_one_, "kv", std::move(first));
+  ASSERT_TRUE(a->waitPart(kOne, 60s));
+  auto b = two_.agent.fetch(at_two_, "kv", std::move(second));
+  const Status at_a = a->wait(60s), at_b = b->wait(60s);
+  ASSERT_FALSE(at_a);
+  ASSERT_FALSE(at_b);
+  EXPECT_EQ(at_a.error().code, Code::kInvalid) << at_a.error().text();
+  EXPECT_EQ(a->end()->consumer, 1U);
+  EXPECT_EQ(b->end()->outcome, a->end()->outcome);
+}
+
 TEST_F(ParcelsTest, ASliceOfAPartCanBeTaken) {
   auto parcel = owner_.agent.publish("kv", twoParts());
   const Blocks slice = *Blocks::list(std::vector{Extent{kBlock - 100, 200}});
@@ -271,6 +329,66 @@ TEST_F(ParcelsTest, DigestsFindBytesThatChangedAfterReady) {
   ASSERT_FALSE(corrupt);
   EXPECT_EQ(corrupt.error().code, Code::kCorrupt);
   EXPECT_EQ(bad->end()->part, kTwo);
+}
+
+// Bytes that this agent's reads have moved.
+std::uint64_t movedBytes(const Agent& agent) {
+  std::uint64_t out = 0;
+  for (const RailStatistics& rail : agent.statistics().rails) out += rail.bytes;
+  return out;
+}
+
+TEST_F(ParcelsTest, BlocksWhoseDigestsTheConsumerHasDoNotTravel) {
+  PublishOptions options = twoParts();
+  options.digests = true;
+  auto first = owner_.agent.publish("kv", std::move(options));
+  auto all = one_.agent.fetch(at_one_, "kv", takeTwo(one_));
+  ASSERT_TRUE(all->wait(60s));
+  const auto withHave = [&] {
+    FetchOptions take = takeTwo(one_);
+    for (PartInto& into : take.into) into.have = *one_.agent.digestBlocks(into.into);
+    return take;
+  };
+  const std::uint64_t before = movedBytes(one_.agent);
+  EXPECT_GE(before, 3 * kBlock);
+  auto none = one_.agent.fetch(at_one_, "kv", withHave());
+  const Status whole = none->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(movedBytes(one_.agent), before);
+  ASSERT_TRUE(first->withdraw());
+  owner_.fill(1, 77);
+  options = twoParts(2);
+  options.digests = true;
+  auto second = owner_.agent.publish("kv", std::move(options));
+  auto one = one_.agent.fetch(at_one_, "kv", withHave());
+  ASSERT_TRUE(one->wait(60s));
+  EXPECT_EQ(one->end()->version, 2U);
+  EXPECT_EQ(movedBytes(one_.agent), before + kBlock);
+  EXPECT_TRUE(one_.holds(10, 1) && one_.holds(11, 77) && one_.holds(12, 6));
+}
+
+TEST_F(ParcelsTest, AConsumerThatLiesAboutItsDigestsHarmsOnlyItself) {
+  PublishOptions options = twoParts();
+  options.digests = true;
+  auto parcel = owner_.agent.publish("kv", std::move(options));
+  FetchOptions lie = takeTwo(one_), truth = takeTwo(two_);
+  lie.into[0].have = *owner_.agent.digestBlocks(owner_.of({0, 1}));
+  auto lied = one_.agent.fetch(at_one_, "kv", std::move(lie));
+  auto told = two_.agent.fetch(at_two_, "kv", std::move(truth));
+  ASSERT_TRUE(lied->wait(60s));
+  ASSERT_TRUE(told->wait(60s));
+  EXPECT_FALSE(one_.holds(10, 1)) << "it said that it has the block";
+  EXPECT_TRUE(one_.holds(12, 6));
+  EXPECT_TRUE(two_.holds(10, 1) && two_.holds(11, 2) && two_.holds(12, 6));
+}
+
+TEST_F(ParcelsTest, WithoutDigestsOfThePublisherEverythingIsRead) {
+  auto parcel = owner_.agent.publish("kv", twoParts());
+  FetchOptions take = takeTwo(one_);
+  take.into[0].have = *owner_.agent.digestBlocks(owner_.of({0, 1}));
+  auto fetch = one_.agent.fetch(at_one_, "kv", std::move(take));
+  ASSERT_TRUE(fetch->wait(60s));
+  EXPECT_TRUE(one_.holds(10, 1) && one_.holds(11, 2));
 }
 
 // A consumer hears of a part in one message.
@@ -374,6 +492,28 @@ TEST_F(JoinedParcelsTest, PartsOfTwoRanksAreOneParcel) {
   EXPECT_TRUE(one_.holds(1, 5) && one_.holds(3, 77));
   ASSERT_TRUE(first->withdraw());
   EXPECT_EQ(second->wait(60s)->outcome, ParcelOutcome::kCancelled);
+}
+
+TEST_F(JoinedParcelsTest, ARankThatPublishesAfterTheEndHearsIt) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  ASSERT_TRUE(first->withdraw());
+  auto second = rank_.agent.publish("kv", ofSecondRank({kOne, kThere}));
+  ASSERT_TRUE(second) << second.error().text();
+  const auto end = second->wait(60s);
+  ASSERT_TRUE(end) << end.error().text();
+  EXPECT_EQ(end->outcome, ParcelOutcome::kCancelled);
+}
+
+TEST_F(JoinedParcelsTest, APublishingRankFetchesTheWholeParcelToo) {
+  auto first = owner_.agent.publish("kv", ofOwner());
+  auto second = rank_.agent.publish("kv", ofSecondRank({kThere, kOne}));
+  rank_.fill(0, 77);
+  ASSERT_TRUE(first->ready({kOne, owner_.of({4})}));
+  ASSERT_TRUE(second->ready({kThere, rank_.of({0})}));
+  auto fetch = rank_.agent.fetch(at_rank_, "kv", placed(rank_));
+  const Status whole = fetch->wait(60s);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_TRUE(rank_.holds(1, 5) && rank_.holds(3, 77));
 }
 
 TEST_F(JoinedParcelsTest, RanksThatDeclareItDifferentlyAllHearIt) {

@@ -7,6 +7,7 @@ namespace viaduct::testing {
 extern const char* const kSourceDir;
 extern const char* const kProgram;
 extern const char* const kProcessPeer;
+extern const char* const kParcelStormPeer;
 extern const char* const kTrafficPeer;
 extern const char* const kPublisher;
 extern const char* const kRailsPeer;

@@ -41,6 +41,42 @@ def test_every_part_arrives_and_both_ends_know(ends):
     assert parcel.taken == 1
 
 
+def test_blocks_that_are_here_do_not_travel(ends):
+    owner, blocks, user, peer, ours = ends
+    into = ours.blocks(1024)[[0, 1, 2]]
+    numpy.frombuffer(ours, "uint8")[:3072] = numpy.array([9, 4, 7], "uint8").repeat(1024)
+    have = user.digest_blocks(into)
+    with owner.publish("kv", {ONE: blocks[[9, 3, 7]]}, digests=True):
+        before = user.statistics().done
+        user.fetch(peer, "kv", {ONE: into}, have={ONE: have}).wait(LONG)
+        assert values(ours)[:3] == [[9, 9], [3, 3], [7, 7]]
+        assert user.statistics().done == before + 1
+        user.fetch(peer, "kv", {ONE: into}, have={ONE: user.digest_blocks(into)}).wait(LONG)
+        assert user.statistics().done == before + 1
+        with pytest.raises(viaduct.InvalidError, match="3 blocks"):
+            user.fetch(peer, "kv", {ONE: into}, have={ONE: user.digest_blocks(into[[0]])})
+        with pytest.raises(viaduct.InvalidError, match="not taken"):
+            user.fetch(peer, "kv", {ONE: into}, have={TWO: have})
+
+
+def test_without_a_meeting_place_a_parcel_has_no_name_there(ends):
+    owner, blocks, user, peer, ours = ends
+    with pytest.raises(viaduct.InvalidError, match="VIADUCT_MEET|meet"):
+        owner.publish("kv", {ONE: blocks[[9]]}, at_place=True)
+    with pytest.raises(viaduct.InvalidError, match="no meeting place"):
+        user.fetch(None, "kv", {ONE: (ours.address, 1024)})
+
+
+def test_the_last_object_of_a_parcel_ends_it(ends):
+    owner, blocks, user, peer, ours = ends
+    first = owner.publish("kv", {ONE: blocks[[9]]}, version=1)
+    again = owner.publish("kv", {ONE: blocks[[9]]}, version=1)
+    del again
+    user.fetch(peer, "kv", {ONE: (ours.address, 1024)}).wait(LONG)
+    first.withdraw()
+    assert first.wait(LONG).outcome == "cancelled"
+
+
 def test_a_part_may_come_later_and_a_slice_of_it_be_taken(ends):
     owner, blocks, user, peer, ours = ends
     with owner.publish("kv", parts=[ONE, TWO], version=1) as parcel:

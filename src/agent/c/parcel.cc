@@ -19,8 +19,8 @@ static_assert(static_cast<int>(ParcelOutcome::kExpired) == VIADUCT_PARCEL_EXPIRE
 static_assert(static_cast<int>(ParcelOutcome::kCancelled) == VIADUCT_PARCEL_CANCELLED);
 static_assert(static_cast<int>(ParcelOutcome::kLost) == VIADUCT_PARCEL_LOST);
 // Programs are compiled with these sizes: fields may only be added.
-static_assert(sizeof(viaduct_part_blocks) == 40);
-static_assert(sizeof(viaduct_publish_options) == 64);
+static_assert(sizeof(viaduct_part_blocks) == 56);
+static_assert(sizeof(viaduct_publish_options) == 72);
 static_assert(sizeof(viaduct_parcel_end) == 1072);
 static_assert(sizeof(viaduct_fetch_options) == 72);
 
@@ -40,8 +40,9 @@ Status listParts(const char* operation, const std::vector<ParcelPart>& listed,
 }
 
 Result<PublishedPart> publishedPart(const char* operation, const viaduct_part_blocks& given) {
-  if (given.slice.id != 0)
-    return misuse(operation, "a part that is published has a slice", "leave the slice 0");
+  if (given.slice.id != 0 || given.have_count != 0)
+    return misuse(operation, "a part that is published has a slice, or digests of what is here",
+                  "leave these fields 0");
   VIADUCT_TRY(auto blocks, selectionOf(operation, given.blocks, given.indices, given.index_count));
   return PublishedPart{.part = partOf(given.part), .blocks = std::move(blocks)};
 }
@@ -52,6 +53,22 @@ Result<PartInto> partInto(const char* operation, const viaduct_part_blocks& give
   if (given.slice.id != 0) {
     VIADUCT_TRY(const auto slice, find<Blocks>(operation, "list of blocks", given.slice.id));
     out.slice = *slice;
+  }
+  VIADUCT_TRY(const auto have, arrayOf(operation, "have", given.have, given.have_count));
+  for (const viaduct_digest& one : have) out.have.push_back({.low = one.low, .high = one.high});
+  return out;
+}
+
+// The parts of the caller, each as `make` reads it.
+template <class T>
+Result<std::vector<T>> partsOf(const char* operation, const viaduct_part_blocks* first,
+                               uint64_t count,
+                               Result<T> (*make)(const char*, const viaduct_part_blocks&)) {
+  VIADUCT_TRY(const auto given, arrayOf(operation, "parts", first, count));
+  std::vector<T> out;
+  for (const viaduct_part_blocks& part : given) {
+    VIADUCT_TRY(auto one, make(operation, part));
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -64,6 +81,7 @@ Result<PublishOptions> optionsOf(const char* operation, const viaduct_publish_op
   options.layout = given->layout;
   options.takers = given->takers;
   options.digests = given->digests != 0;
+  options.at_place = given->at_place != 0;
   if (given->life_ns != 0) options.life = std::chrono::nanoseconds(given->life_ns);
   if (given->owner.id != 0) {
     VIADUCT_TRY(const auto owner, find<Peer>(operation, "peer", given->owner.id));
@@ -116,11 +134,7 @@ viaduct_code viaduct_parcel_publish(viaduct_agent agent, const char* name,
     VIADUCT_CHECK(need(kOperation, "name", name));
     VIADUCT_CHECK(need(kOperation, "parcel", parcel));
     VIADUCT_TRY(PublishOptions given, optionsOf(kOperation, options));
-    VIADUCT_TRY(const auto parts, arrayOf(kOperation, "ready parts", ready, ready_count));
-    for (const viaduct_part_blocks& part : parts) {
-      VIADUCT_TRY(auto one, publishedPart(kOperation, part));
-      given.ready.push_back(std::move(one));
-    }
+    VIADUCT_TRY(given.ready, partsOf(kOperation, ready, ready_count, publishedPart));
     VIADUCT_TRY(auto published, open->agent.publish(name, std::move(given)));
     give<PublishedParcel>(*parcel, std::move(published));
     return Ok{};
@@ -163,10 +177,36 @@ viaduct_code viaduct_parcel_withdraw(viaduct_parcel parcel, viaduct_error* error
   });
 }
 
+viaduct_code viaduct_parcel_taken(viaduct_parcel parcel, uint64_t* count, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    VIADUCT_TRY(const auto known, find<PublishedParcel>("taken", "parcel", parcel.id));
+    VIADUCT_CHECK(need("taken", "count", count));
+    *count = known->taken();
+    return Ok{};
+  });
+}
+
 viaduct_code viaduct_parcel_close(viaduct_parcel parcel, viaduct_error* error) {
   return call(error, [&]() -> Status {
     VIADUCT_TRY(const auto known, take<PublishedParcel>("close the parcel", "parcel", parcel.id));
-    return known->withdraw();
+    return known->close();
+  });
+}
+
+viaduct_code viaduct_blocks_digests(viaduct_agent agent, viaduct_blocks blocks,
+                                    const uint32_t* indices, uint64_t index_count,
+                                    viaduct_digest* digests, uint64_t count, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    constexpr auto kOperation = "digests";
+    VIADUCT_TRY(const auto open, find<AgentObject>(kOperation, "agent", agent.id));
+    VIADUCT_TRY(const auto taken, selectionOf(kOperation, blocks, indices, index_count));
+    if (count != 0) VIADUCT_CHECK(need(kOperation, "digests", digests));
+    VIADUCT_TRY(const auto made, open->agent.digestBlocks(taken));
+    if (made.size() != count)
+      return misuse(kOperation, fmt::format("room for {} digests of {} blocks", count, made.size()),
+                    "give room for one digest of each block");
+    for (std::size_t i = 0; i < made.size(); ++i) digests[i] = {made[i].low, made[i].high};
+    return Ok{};
   });
 }
 
@@ -177,16 +217,16 @@ viaduct_code viaduct_fetch_begin(viaduct_agent agent, viaduct_peer owner, const 
   return call(error, [&]() -> Status {
     constexpr auto kOperation = "fetch";
     VIADUCT_TRY(const auto open, find<AgentObject>(kOperation, "agent", agent.id));
-    VIADUCT_TRY(const auto known, find<Peer>(kOperation, "peer", owner.id));
     VIADUCT_CHECK(need(kOperation, "name", name));
     VIADUCT_CHECK(need(kOperation, "fetch", fetch));
     VIADUCT_TRY(FetchOptions given, optionsOf(kOperation, options));
-    VIADUCT_TRY(const auto parts, arrayOf(kOperation, "parts", into, into_count));
-    for (const viaduct_part_blocks& part : parts) {
-      VIADUCT_TRY(auto one, partInto(kOperation, part));
-      given.into.push_back(std::move(one));
-    }
-    VIADUCT_TRY(auto begun, open->agent.fetch(*known, name, std::move(given)));
+    VIADUCT_TRY(given.into, partsOf(kOperation, into, into_count, partInto));
+    const auto begin = [&]() -> Result<ParcelFetch> {
+      if (owner.id == 0) return open->agent.fetch(name, std::move(given));
+      VIADUCT_TRY(const auto known, find<Peer>(kOperation, "peer", owner.id));
+      return open->agent.fetch(*known, name, std::move(given));
+    };
+    VIADUCT_TRY(auto begun, begin());
     give<ParcelFetch>(*fetch, std::move(begun));
     return Ok{};
   });

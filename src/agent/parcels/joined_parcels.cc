@@ -33,6 +33,11 @@ Status Parcels::hearAdd(PeerImpl& peer, AddMessage add) {
     return Ok{};
   };
   if (peer.refusesNew()) return refuse(peer.drainError("publish"));
+  // A rank that comes late would wait for the others, who have left.
+  if (const ParcelEnd* const end = owner_.endOf(add.spec.name, add.spec.version)) {
+    peer.tellParcel(encodeParcel(CloseMessage{true, add.number, *end}));
+    return Ok{};
+  }
   session.added_parts += add.spec.parts.size();
   if (session.added_parts > kMaxAddedParts)
     return refuse({.code = Code::kExhausted,
@@ -167,7 +172,7 @@ LentMessage Parcels::lent(const LendMessage& asked, PeerImpl& owner) {
   const std::uint64_t session = owner.sessionNumber();
   const LentKey key{.owner = session, .taker = asked.taker, .part = asked.part};
   const auto found = joined_.find({session, asked.number});
-  const auto consumer = owner.peers().find(asked.consumer);
+  const auto consumer = namedPeer(owner.peers(), asked.consumer);
   const bool has = found != joined_.end() && found->second->parts.contains(asked.part);
   if (!has || lent_.contains(key)) {
     out.why = {.code = Code::kStale,

@@ -24,7 +24,10 @@ Result<ParcelMessage> read(base::Reader& in, std::size_t kind) {
 }  // namespace
 
 base::Bytes encodeParcel(const ParcelMessage& message) {
-  base::Bytes out = base::encode(static_cast<std::uint8_t>(message.index()));
+  constexpr std::size_t kUsual = 512;  // bytes of a message with the ticket of a short part
+  base::Bytes out;
+  out.reserve(kUsual);
+  base::append(out, static_cast<std::uint8_t>(message.index()));
   std::visit([&](const auto& fields) { base::append(out, fields); }, message);
   return out;
 }

@@ -205,39 +205,53 @@ Status ParcelOwner::begins(TakerId id) {
 }
 
 // Nothing is kept of a fetch that is refused here. Its report is late.
-Status ParcelOwner::refuse(TakerId id, Error why) {
-  VIADUCT_CHECK(begins(id));
+void ParcelOwner::refuse(TakerId id, Error why) {
   tell({.id = id}, VerdictMessage{id.number, failed(std::move(why))});
-  return Ok{};
 }
 
-Status ParcelOwner::want(std::uint64_t session, WantMessage want) {
+ParcelOwner::TakingGroup& ParcelOwner::groupOf(const GroupKey& key, const WantMessage& want) {
+  const auto [at, is_new] = groups_.try_emplace(key);
+  if (is_new) {
+    at->second.key = key;
+    at->second.first = want;
+  }
+  return at->second;
+}
+
+// A refusal ends the group of the rank, and its other ranks hear of it, also those that ask later.
+Status ParcelOwner::want(std::uint64_t session, WantMessage want, std::optional<Error> refusal) {
   const TakerId id{session, want.number};
+  VIADUCT_CHECK(begins(id));
   GroupKey key{.parcel = want.name, .group = want.group};
   if (want.group.empty()) key.alone = id;
   const auto found = groups_.find(key);
-  if (found != groups_.end() && found->second.first.size == 1)
-    return refuse(id, refused(Code::kInvalid, want.name,
-                              fmt::format("group {} of one rank has asked before", want.group),
-                              "give each attempt another group name"));
-  if (sessions_[session].open >= kMaxTakers)
-    return refuse(
-        id, refused(Code::kExhausted, want.name, fmt::format("{} fetches are open", kMaxTakers),
-                    "wait until some have ended"));
-  VIADUCT_CHECK(begins(id));
-  if (found != groups_.end()) {
-    join(found->second, id, std::move(want));
-  } else {
-    TakingGroup& group = groups_[key];
-    group.key = std::move(key);
-    group.first = want;
-    join(group, id, std::move(want));
+  if (found != groups_.end() && found->second.first.size == 1) {
+    refuse(id, refused(Code::kInvalid, want.name,
+                       fmt::format("group {} of one rank has asked before", want.group),
+                       "give each attempt another group name"));
+    return Ok{};
   }
+  const bool has_room = sessions_[session].open < kMaxTakers;
+  if (!has_room)
+    refusal = refused(Code::kExhausted, want.name, fmt::format("{} fetches are open", kMaxTakers),
+                      "wait until some have ended");
+  if (has_room && (!refusal || want.size > 1)) {
+    TakingGroup& group = groupOf(key, want);
+    join(group, id, std::move(want), std::move(refusal));
+    return Ok{};
+  }
+  if (want.size > 1) {
+    ParcelEnd end = failed(*refusal);
+    end.consumer = want.rank;
+    decide(groupOf(key, want), std::move(end));
+  }
+  refuse(id, *std::move(refusal));
   return Ok{};
 }
 
-void ParcelOwner::join(TakingGroup& group, TakerId id, WantMessage want) {
-  const std::optional<Error> why = objection(group, want);
+void ParcelOwner::join(TakingGroup& group, TakerId id, WantMessage want,
+                       std::optional<Error> refusal) {
+  const std::optional<Error> why = refusal ? std::move(refusal) : objection(group, want);
   takers_.emplace(id, &group);
   ++sessions_[id.session].open;
   group.takers.push_back({.id = id, .rank = want.rank, .parts = std::move(want.parts)});
@@ -292,11 +306,9 @@ std::optional<ParcelEnd> ParcelOwner::absence(const WantMessage& want, bool full
     return failed(refused(Code::kStale, want.name, "all groups that may take it have asked already",
                           "publish it for more takers, or ask for the next version"));
   if (!want.exact) return std::nullopt;
-  const auto ended = std::ranges::find_if(recent_, [&](const EndedParcel& one) {
-    return one.version == want.version && one.name == want.name;
-  });
-  if (ended != recent_.end() && ended->end.outcome != ParcelOutcome::kWhole) return ended->end;
-  if (ended != recent_.end())
+  const ParcelEnd* const ended = recentEnd(want.name, want.version);
+  if (ended != nullptr && ended->outcome != ParcelOutcome::kWhole) return *ended;
+  if (ended != nullptr)
     return failed(refused(Code::kStale, want.name,
                           fmt::format("version {} was taken by all its groups", want.version),
                           "publish it for more takers, or ask for the next version"));
@@ -572,6 +584,18 @@ void ParcelOwner::tell(const Taker& taker, ParcelMessage message) {
 const ParcelSpec* ParcelOwner::find(std::uint64_t parcel) const {
   const auto found = parcels_.find(parcel);
   return found == parcels_.end() ? nullptr : &found->second.spec;
+}
+
+const ParcelEnd* ParcelOwner::endOf(const std::string& name, std::uint64_t version) {
+  for (const Parcel* parcel : versionsOf(name))
+    if (parcel->spec.version == version) return nullptr;
+  return recentEnd(name, version);
+}
+
+const ParcelEnd* ParcelOwner::recentEnd(const std::string& name, std::uint64_t version) const {
+  const auto ended = std::ranges::find_if(
+      recent_, [&](const EndedParcel& one) { return one.version == version && one.name == name; });
+  return ended == recent_.end() ? nullptr : &ended->end;
 }
 
 std::uint64_t ParcelOwner::running(std::uint64_t session) const {

@@ -74,11 +74,9 @@ class ParcelOwner {
   // Withdrawn, expired, or a part has failed.
   void end(std::uint64_t parcel, ParcelEnd end);
 
-  // An error breaks a rule of the session.
-  Status want(std::uint64_t session, WantMessage want);
+  // An error breaks a rule of the session. `refusal`: this agent may not take it up.
+  Status want(std::uint64_t session, WantMessage want, std::optional<Error> refusal = {});
   Status report(std::uint64_t session, const ReportMessage& report);
-  // Answers a want that this agent may not take up.
-  Status refuse(TakerId id, Error why);
   void refuseWaiting(const Error& why);
   void lendFailed(TakerId taker, ParcelPart part, Error why);
   void leaseEnded(TakerId taker, ParcelPart part);
@@ -87,6 +85,8 @@ class ParcelOwner {
   std::vector<OwnerAction> takeActions() { return std::exchange(actions_, {}); }
 
   const ParcelSpec* find(std::uint64_t parcel) const;
+  // How that version ended, if it has ended and is not published anew. Null: it has not.
+  const ParcelEnd* endOf(const std::string& name, std::uint64_t version);
   // The takers of a session that have a version, and whose groups have no verdict.
   std::uint64_t running(std::uint64_t session) const;
   // That holder lends the part to the taker, or has been asked to.
@@ -148,13 +148,16 @@ class ParcelOwner {
   std::vector<Parcel*> versionsOf(const std::string& name);  // the newest first
   void placeWaiting(const std::string& name);
   void place(TakingGroup& group);
+  const ParcelEnd* recentEnd(const std::string& name, std::uint64_t version) const;
   std::optional<ParcelEnd> absence(const WantMessage& want, bool full, bool older) const;
   void attach(TakingGroup& group, Parcel& parcel);
   void admit(TakingGroup& group, Taker& taker);
   void lend(TakingGroup& group, Taker& taker, ParcelPart part, Holder holder);
   std::optional<Error> objection(const TakingGroup& group, const WantMessage& want) const;
-  void join(TakingGroup& group, TakerId id, WantMessage want);
+  void join(TakingGroup& group, TakerId id, WantMessage want, std::optional<Error> refusal);
+  TakingGroup& groupOf(const GroupKey& key, const WantMessage& want);
   Status begins(TakerId id);
+  void refuse(TakerId id, Error why);
   void decide(TakingGroup& group, ParcelEnd end);
   void settle(TakingGroup& group, ParcelEnd end);
   void cutOff(const TakingGroup& group, const Taker& taker);

@@ -161,7 +161,9 @@ class ParcelWorld {
       ParcelMessage message = std::move(queue->front());
       queue->pop_front();
       if (auto* const want = std::get_if<WantMessage>(&message)) {
-        EXPECT_TRUE(owner.want(session, std::move(*want)));
+        const bool may = !chance(2);
+        EXPECT_TRUE(
+            owner.want(session, std::move(*want), may ? std::nullopt : std::optional(kStop)));
       } else {
         EXPECT_TRUE(owner.report(session, std::get<ReportMessage>(message)));
         if (chance(20)) {  // a double one
@@ -502,6 +504,49 @@ TEST(ParcelStates, RandomWorldsEndOnceAndAlike) {
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(whole, 600) << "most worlds have fetches that end well";
+}
+
+// The verdicts that the owner tells, by session.
+std::map<std::uint64_t, ParcelEnd> verdictsOf(ParcelOwner& owner) {
+  std::map<std::uint64_t, ParcelEnd> out;
+  for (const OwnerAction& action : owner.takeActions())
+    if (const auto* const tell = std::get_if<TellTaker>(&action))
+      if (const auto* const verdict = std::get_if<VerdictMessage>(&tell->message))
+        out[tell->session] = verdict->end;
+  return out;
+}
+
+TEST(ParcelStates, ARefusedRankEndsItsGroupForRanksThatAskLater) {
+  ParcelOwner owner;
+  WantMessage want{.number = 1, .name = "a", .group = "g", .size = 2, .rank = 1};
+  ASSERT_TRUE(owner.want(2, want, kStop));
+  auto verdicts = verdictsOf(owner);
+  EXPECT_EQ(verdicts.at(2).consumer, 1U);
+  want.rank = 0;
+  ASSERT_TRUE(owner.want(1, want));
+  verdicts.merge(verdictsOf(owner));
+  EXPECT_EQ(verdicts.at(1).consumer, 1U);
+  EXPECT_EQ(verdicts.at(1).outcome, ParcelOutcome::kFailed);
+  EXPECT_EQ(owner.groups() + owner.takers(), 0U) << "all ranks know";
+}
+
+TEST(ParcelStates, ARankBeyondTheOpenFetchesOfItsPeerEndsItsGroup) {
+  ParcelOwner owner;
+  WantMessage want{.number = 0, .name = "never"};
+  while (want.number < ParcelOwner::kMaxTakers) {
+    ++want.number;
+    ASSERT_TRUE(owner.want(2, want));
+  }
+  ASSERT_TRUE(owner.want(1, {.number = 1, .name = "a", .group = "g", .size = 2, .rank = 0}));
+  EXPECT_TRUE(verdictsOf(owner).empty());
+  want = {.number = want.number + 1, .name = "a", .group = "g", .size = 2, .rank = 1};
+  ASSERT_TRUE(owner.want(2, want));
+  const auto verdicts = verdictsOf(owner);
+  ASSERT_EQ(verdicts.size(), 2U);
+  for (const auto& [session, end] : verdicts) {
+    ASSERT_TRUE(end.why) << session;
+    EXPECT_EQ(end.why->code, Code::kExhausted) << session;
+  }
 }
 
 }  // namespace

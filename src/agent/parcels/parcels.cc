@@ -56,7 +56,7 @@ class ReadWatcher final : public base::Watcher {
 // The peer that lends a part, by the name of its agent; empty: the owner.
 Result<std::shared_ptr<PeerImpl>> holderOf(PeerImpl& owner, const std::string& name) {
   if (name.empty()) return owner.shared_from_this();
-  if (auto holder = owner.peers().find(name)) return holder;
+  if (auto holder = namedPeer(owner.peers(), name)) return holder;
   return Error{.code = Code::kNotFound,
                .operation = "fetch",
                .detail = fmt::format("the part is at agent {}, which is no peer here", name),
@@ -84,6 +84,12 @@ Status checkSize(const HeldPart& part) {
 }
 
 }  // namespace
+
+std::shared_ptr<PeerImpl> namedPeer(Peers& peers, const std::string& name) {
+  if (name != peers.basis().settings().name) return peers.find(name);
+  auto self = peers.self();
+  return self ? *std::move(self) : nullptr;
+}
 
 Error errorOf(const ParcelEnd& end, const std::string& name) {
   Error why = end.why.value_or(Error{.code = Code::kCancelled});
@@ -117,13 +123,31 @@ Result<HeldPart> heldPart(Publication& publication, const Selection& blocks) {
   return out;
 }
 
+bool hasPart(Publication& publication, const PublishedPart& part) {
+  Blocks there;
+  {
+    const auto held = publication.basis().hold();
+    const auto found = publication.parts.find(part.part);
+    if (found == publication.parts.end()) return false;
+    there = found->second.blocks;
+  }
+  const auto given = takenBlocks(part.blocks);
+  bool same = given && there.runs() == given->runs();
+  for (std::size_t i = 0; same && i < there.runs(); ++i) same = there.run(i) == given->run(i);
+  return same;
+}
+
 Parcels::Parcels(Basis& basis, Traffic& traffic) : basis_(basis), traffic_(traffic) {}
 Parcels::~Parcels() = default;
 
 Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
                                                       PublishOptions options,
                                                       std::shared_ptr<PeerImpl> owner) {
-  if (owner != nullptr) return join(name, std::move(options), std::move(owner));
+  if (owner != nullptr) {
+    VIADUCT_TRY(auto joined, join(name, std::move(options), std::move(owner)));
+    ++joined->handles;
+    return joined;
+  }
   VIADUCT_TRY(const std::uint64_t id, owner_.publish({.name = name,
                                                       .version = options.version,
                                                       .layout = options.layout,
@@ -141,6 +165,7 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
       });
   }
   const auto kept = out;
+  ++kept->handles;
   run();
   return kept;
 }
@@ -259,10 +284,12 @@ Status Parcels::hear(PeerImpl& peer, ParcelMessage message) {
 
 Status Parcels::hearAsOwner(PeerImpl& peer, WantMessage want) {
   const std::uint64_t session = sessionOf(peer).peer->sessionNumber();
-  if (peer.refusesNew()) return owner_.refuse({session, want.number}, peer.drainError("fetch"));
-  if (want.owner && *want.owner != basis_.id())
-    return owner_.refuse({session, want.number}, otherOwner(want, basis_.id()));
-  return owner_.want(session, std::move(want));
+  std::optional<Error> why;
+  if (peer.refusesNew())
+    why = peer.drainError("fetch");
+  else if (want.owner && *want.owner != basis_.id())
+    why = otherOwner(want, basis_.id());
+  return owner_.want(session, std::move(want), std::move(why));
 }
 
 // Nothing is left of a fetch that has ended: its owner ends the leases that it has not taken.
@@ -442,15 +469,17 @@ void Parcels::begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage read
 void Parcels::read(const std::shared_ptr<Fetching>& fetching, ParcelPart part) {
   if (const Status planned = plan(*fetching, part); !planned)
     return readEnded(fetching, part, planned.error());
-  std::shared_ptr<TransferImpl> transfer;
+  std::shared_ptr<TransferImpl> transfer;  // null: all blocks are here already
   std::vector<Digest> digests;
+  std::optional<Error> why;
   {
     const auto held = basis_.hold();
     PartRead& reading = fetching->reads.at(part);
-    if (!reading.cancelled) transfer = reading.transfer;
-    digests = reading.digests;
+    transfer = reading.transfer;
+    digests = std::move(reading.digests);
+    if (reading.cancelled) why = cancelledRead(part);
   }
-  if (transfer == nullptr) return readEnded(fetching, part, cancelledRead(part));
+  if (why || transfer == nullptr) return readEnded(fetching, part, why);
   // The fetch has a deadline of its own, and cancels the read.
   if (const Status posted = transfer->post({.deadline = Deadline::never(), .digests = digests});
       !posted)
@@ -473,22 +502,23 @@ Status Parcels::plan(Fetching& fetching, ParcelPart part) {
   auto held = basis_.hold();
   const std::shared_ptr<HeldLease> lease = fetching.reads.at(part).lease;
   const std::uint64_t version = fetching.taker.version();
-  const std::size_t digests = fetching.reads.at(part).digests.size();
+  std::vector<Digest> digests = std::move(fetching.reads.at(part).digests);
   held.unlock();
   VIADUCT_TRY(PartInto into,
               intoOf(fetching.options,
                      {.part = part, .version = version, .bytes = lease->blocks().bytes()}));
-  VIADUCT_TRY(Blocks taken, sliceOf(lease->blocks(), into.slice));
-  if (digests != 0) VIADUCT_CHECK(checkSameBlocks(lease->blocks(), into));
+  VIADUCT_TRY(PartCopy copy, copyOf(lease->blocks(), std::move(digests), std::move(into)));
+  if (copy.there.blocks.count() == 0) return Ok{};
   held.lock();
   VIADUCT_CHECK(basis_.usable("fetch"));
   auto transfer = std::make_shared<TransferImpl>(
-      traffic_, lease->sharedPeer(), OpKind::kRead, std::move(into.into),
-      Selection{std::move(taken), {}},
+      traffic_, lease->sharedPeer(), OpKind::kRead, std::move(copy.here), std::move(copy.there),
       TransferOptions{.require = fetching.options.require, .priority = fetching.options.priority},
       lease);
   VIADUCT_CHECK(transfer->plan(held));
-  fetching.reads.at(part).transfer = std::move(transfer);
+  PartRead& read = fetching.reads.at(part);
+  read.transfer = std::move(transfer);
+  read.digests = std::move(copy.digests);
   return Ok{};
 }
 
@@ -498,7 +528,7 @@ void Parcels::readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart pa
   {
     const auto held = basis_.hold();
     ended = std::move(fetching->reads.extract(part).mapped());
-    if (!why && ended.transfer->state() != TransferState::kDone)
+    if (!why && ended.transfer && ended.transfer->state() != TransferState::kDone)
       why = ended.transfer->result().error.value_or(cancelledRead(part));
     if (ended.lease) ended.lease->peer().leases().giveBack(*ended.lease);
     fetching->taker.readEnded(part, std::move(why));

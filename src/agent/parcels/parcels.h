@@ -25,6 +25,7 @@ namespace viaduct::agent {
 
 class Basis;
 class Parcels;
+class Peers;
 class Traffic;
 class TransferImpl;
 
@@ -53,6 +54,9 @@ class Publication {
 
   PublishOptions options = {};  // the functions, and whether blocks get digests
   std::map<ParcelPart, HeldPart> parts = {};
+  std::size_t handles = 0;
+  // Takes its name from the meeting place, without the lock. None: it is not there.
+  std::function<void()> retract = {};
   std::uint64_t taken = 0;
   std::optional<ParcelEnd> end = {};
   base::Poller::Id timer = 0;  // of its life
@@ -68,7 +72,7 @@ class Publication {
 struct PartRead {
   std::shared_ptr<HeldLease> lease = {};
   std::vector<Digest> digests = {};
-  std::shared_ptr<TransferImpl> transfer = {};  // null: not planned yet
+  std::shared_ptr<TransferImpl> transfer = {};  // null: not planned, or has nothing to copy
   std::shared_ptr<base::Watcher> watcher = {};  // of a transfer that its post has not ended
   bool cancelled = false;
 };
@@ -106,6 +110,10 @@ class Fetching final : public std::enable_shared_from_this<Fetching> {
 // The blocks as a part that can be lent. Makes their digests if the publication wants them, without
 // the lock.
 Result<HeldPart> heldPart(Publication& publication, const Selection& blocks);
+// Those blocks are ready as that part, in that order. Takes the lock.
+bool hasPart(Publication& publication, const PublishedPart& part);
+// The peer of that name, which may be this agent itself. Null: none is known.
+std::shared_ptr<PeerImpl> namedPeer(Peers& peers, const std::string& name);
 // The error of a fetch that did not end as whole, with the part and the rank.
 Error errorOf(const ParcelEnd& end, const std::string& name);
 
@@ -115,7 +123,7 @@ class Parcels final : public ParcelFrames {
   ~Parcels() override;
 
   // The parts of `options` are declared, and become ready with makeReady().
-  // `owner`: the agent that decides; null: this one.
+  // `owner`: the agent that decides; null: this one. Counts a handle of the publication.
   Result<std::shared_ptr<Publication>> publish(const std::string& name, PublishOptions options,
                                                std::shared_ptr<PeerImpl> owner);
   Status makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part, HeldPart held);

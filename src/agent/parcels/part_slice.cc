@@ -26,6 +26,23 @@ std::vector<std::uint64_t> offsetsOf(const Blocks& part) {
   return out;
 }
 
+Status checkHave(const PartInto& into, std::uint64_t blocks) {
+  if (into.have.empty() || into.have.size() == blocks) return Ok{};
+  return bad(into.part,
+             fmt::format("{} digests of what is here, for {} blocks", into.have.size(), blocks),
+             "give one digest for each block, or none");
+}
+
+Status checkSameBlocks(const Blocks& part, const Blocks& here, const PartInto& into) {
+  bool same = into.slice.count() == 0 && here.count() == part.count();
+  for (std::uint64_t i = 0; same && i < part.count(); ++i) same = here[i].bytes == part[i].bytes;
+  if (same) return Ok{};
+  return bad(into.part,
+             fmt::format("the part has digests of {} blocks, and the memory here has {} blocks",
+                         part.count(), here.count()),
+             "take whole parts into blocks of the publisher's sizes, or publish without digests");
+}
+
 // No byte here may be written twice.
 Status checkApart(const std::vector<PartInto>& into) {
   std::vector<Extent> extents;
@@ -35,6 +52,7 @@ Status checkApart(const std::vector<PartInto>& into) {
       return bad(one.part, "it is taken twice",
                  "take each part once; a slice may have many ranges");
     VIADUCT_TRY(const Blocks here, takenBlocks(one.into));
+    VIADUCT_CHECK(checkHave(one, here.count()));
     for (std::uint64_t i = 0; i < here.count(); ++i) extents.push_back(here[i]);
   }
   if (auto apart = Blocks::list(extents); !apart && !extents.empty())
@@ -76,15 +94,29 @@ Result<Blocks> sliceOf(const Blocks& part, const Blocks& slice) {
   return Blocks::list(out);
 }
 
-Status checkSameBlocks(const Blocks& part, const PartInto& into) {
-  VIADUCT_TRY(const Blocks here, takenBlocks(into.into));
-  bool same = into.slice.count() == 0 && here.count() == part.count();
-  for (std::uint64_t i = 0; same && i < part.count(); ++i) same = here[i].bytes == part[i].bytes;
-  if (same) return Ok{};
-  return bad(into.part,
-             fmt::format("the part has digests of {} blocks, and the memory here has {} blocks",
-                         part.count(), here.count()),
-             "take whole parts into blocks of the publisher's sizes, or publish without digests");
+Result<PartCopy> copyOf(const Blocks& part, std::vector<Digest> digests, PartInto into) {
+  if (digests.empty()) {
+    VIADUCT_TRY(Blocks there, sliceOf(part, into.slice));
+    return PartCopy{.here = std::move(into.into), .there = {.blocks = std::move(there)}};
+  }
+  VIADUCT_TRY(Blocks here, takenBlocks(into.into));
+  VIADUCT_CHECK(checkSameBlocks(part, here, into));
+  VIADUCT_CHECK(checkHave(into, here.count()));
+  if (digests.size() != part.count())
+    return bad(into.part,
+               fmt::format("{} digests came for {} blocks", digests.size(), part.count()),
+               "the publisher breaks the rules of parcels, or runs another version");
+  if (into.have.empty()) return PartCopy{{std::move(here), {}}, {part, {}}, std::move(digests)};
+  PartCopy out;
+  for (std::uint32_t i = 0; i < digests.size(); ++i)
+    if (digests[i] != into.have[i]) {
+      out.there.indices.push_back(i);
+      out.digests.push_back(digests[i]);
+    }
+  if (out.digests.empty()) return out;
+  out.here = {std::move(here), out.there.indices};
+  out.there.blocks = part;
+  return out;
 }
 
 Status checkFetch(const std::string& name, const FetchOptions& options) {

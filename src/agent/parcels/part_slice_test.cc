@@ -77,9 +77,38 @@ TEST(PartSlice, DigestsNeedTheSameBlocks) {
         .into = {*Blocks::strided({.base = 8192, .stride = 0, .bytes = bytes, .count = count}),
                  {}}};
   };
-  EXPECT_TRUE(checkSameBlocks(part, into(64, 4)));
-  EXPECT_FALSE(checkSameBlocks(part, into(256, 1)));
-  EXPECT_FALSE(checkSameBlocks(part, into(128, 4)));
+  const std::vector<Digest> digests(4);
+  EXPECT_TRUE(copyOf(part, digests, into(64, 4)));
+  EXPECT_FALSE(copyOf(part, digests, into(256, 1)));
+  EXPECT_FALSE(copyOf(part, digests, into(128, 4)));
+  EXPECT_FALSE(copyOf(part, std::vector<Digest>(3), into(64, 4)));
+  EXPECT_TRUE(copyOf(part, {}, into(256, 1)));
+}
+
+TEST(PartSlice, OnlyBlocksWithOtherDigestsAreCopied) {
+  const Blocks part = *Blocks::strided({.base = 4096, .stride = 0, .bytes = 64, .count = 4});
+  PartInto into{.into = {*Blocks::strided({.base = 8192, .stride = 0, .bytes = 64, .count = 8}),
+                         {7, 5, 3, 1}}};
+  const std::vector<Digest> digests{{1, 1}, {2, 2}, {3, 3}, {4, 4}};
+  into.have = {{1, 1}, {9, 9}, {3, 3}, {}};
+  const auto copy = copyOf(part, digests, into);
+  ASSERT_TRUE(copy) << copy.error().text();
+  EXPECT_EQ(copy->digests, (std::vector<Digest>{{2, 2}, {4, 4}}));
+  ASSERT_EQ(copy->there.indices, copy->here.indices);
+  std::vector<std::uint64_t> from, to;
+  for (const std::uint32_t i : copy->there.indices) {
+    from.push_back(copy->there.blocks[i].address);
+    to.push_back(copy->here.blocks[i].address);
+  }
+  EXPECT_EQ(from, (std::vector<std::uint64_t>{4096 + 64, 4096 + 3 * 64}));
+  EXPECT_EQ(to, (std::vector<std::uint64_t>{8192 + 5 * 64, 8192 + 64}));
+  into.have = digests;
+  EXPECT_EQ(copyOf(part, digests, into)->there.blocks.count(), 0U);
+  // Without digests of the publisher, nothing is left out.
+  EXPECT_EQ(copyOf(part, {}, into)->there.blocks.count(), 4U);
+  into.have.pop_back();
+  EXPECT_FALSE(copyOf(part, digests, into));
+  EXPECT_FALSE(checkFetch("kv", {.into = {into}}));
 }
 
 }  // namespace
