@@ -73,7 +73,7 @@ class SourceRanks {
     std::vector<PublishedParcel> parcels;
     for (std::uint32_t rank = 0; rank < tp_; ++rank) {
       pages.push_back(must(kvPages(layoutAt(ranks_[rank].here(), {tp_, rank}), table)));
-      PublishOptions options{.version = version, .parts = parts_, .takers = rank == 0 ? 1U : 0U};
+      PublishOptions options{.version = version, .parts = parts_, .takers = 1};
       if (rank != 0) options.owner = owner_[rank - 1];
       parcels.push_back(must(ranks_[rank].agent.publish(kRequest, std::move(options))));
     }

@@ -63,7 +63,8 @@ Status run() {
   VIADUCT_TRY(auto parts, viaduct::kvParts(source));
   const std::array<viaduct::Indices, 1> table{{{3, 1, 4}}};
   VIADUCT_TRY(auto pages, viaduct::kvPages(source, table));
-  VIADUCT_TRY(auto request, p.publish("request 8a17", {.version = 1, .parts = std::move(parts), .takers = 1}));
+  VIADUCT_TRY(auto request,
+              p.publish("request 8a17", {.version = 1, .parts = std::move(parts), .takers = 1}));
 
   Status computed = Ok{};
   std::thread prefiller([&] { computed = prefill(request, std::move(pages)); });

@@ -88,7 +88,8 @@ void expectSameBytes(const Shape& from, const Shape& to) {
   const std::array tables{someBlocks(from, 64, random, false), someBlocks(from, 64, random, true)};
   const std::array here{someBlocks(to, 64, random, false), someBlocks(to, 64, random, true)};
   Bytes as_parts(kMemory), directly(as_parts.size());
-  for (const std::uint32_t rank : *kvSourceRanks(hybrid(from), destination)) {
+  const auto ranks = kvSourceRanks(hybrid(from), destination);
+  for (const std::uint32_t rank : *ranks) {
     const KvLayout source = hybrid(from, rank);
     Bytes memory(kMemory);
     for (std::uint8_t& byte : memory) byte = static_cast<std::uint8_t>(random());
