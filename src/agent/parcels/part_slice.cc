@@ -34,7 +34,7 @@ struct PartBlocks {
   }
 };
 
-// Calls `visit(extent)` for each block. Quicker than the index of each.
+// Calls `visit(extent)` for each block, which is quicker than to index each.
 template <class Visit>
 void forEachBlock(const Blocks& blocks, const Visit& visit) {
   for (std::size_t number = 0; number < blocks.runs(); ++number) {
