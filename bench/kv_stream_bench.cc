@@ -36,7 +36,7 @@ Settings settingsOf(const std::string& name, const std::string& backend) {
 
 Indices sourceTable() { return shuffled(kBlocks, 1); }
 
-// What the source did for a request.
+// The times of the source for a request.
 struct Published {
   double plan = 0;  // seconds
   Clock::time_point start = {}, posted = {};
