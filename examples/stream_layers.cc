@@ -1,4 +1,4 @@
-// A prefill agent pushes the KV cache of a request layer by layer, and a decode agent uses each
+// A prefill agent publishes the KV cache of a request layer by layer, and a decode agent uses each
 // layer as it arrives. In production the two agents are processes.
 #include <viaduct/viaduct.h>
 
@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 using namespace std::chrono_literals;
 using viaduct::Ok;
@@ -24,50 +25,52 @@ viaduct::Result<viaduct::KvLayout> layoutAt(std::uint64_t address) {
       viaduct::KvArrangement::kApart, address, 64);
 }
 
-Status prefill(viaduct::KvPush& push) {
-  for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
+Status prefill(viaduct::PublishedParcel& request, std::vector<viaduct::PublishedPart> layers) {
+  for (viaduct::PublishedPart& layer : layers) {
     // ... compute the layer ...
-    VIADUCT_CHECK(push.ready(layer));  // posts its transfer and returns
+    VIADUCT_CHECK(request.ready(std::move(layer)));  // tells the decode agent and returns
   }
-  return push.wait(10s);  // the blocks may be used again
+  VIADUCT_CHECK(request.wait(10s));  // the blocks may be used again
+  return Ok{};
 }
 
-Status decode(const viaduct::KvArrival& arrival) {
-  for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
-    VIADUCT_CHECK(arrival.waitLayer(layer, 10s));
-    // ... use the layer ...
+Status decode(const viaduct::ParcelFetch& request, const viaduct::KvLayers& layers) {
+  for (const viaduct::ParcelPart layer : layers.parts()) {
+    VIADUCT_CHECK(request.waitPart(layer, 10s));
+    // ... use the layer, ready to forget the request if it fails ...
   }
-  return Ok{};
+  return request.wait(10s);  // every byte of the request is here
 }
 
 Status run() {
   VIADUCT_TRY(auto p, viaduct::Agent::open({.name = "prefill"}));
   VIADUCT_TRY(auto d, viaduct::Agent::open({.name = "decode"}));
-  VIADUCT_TRY(const auto empty, layoutAt(0));
-  const std::uint64_t bytes = viaduct::kvExtent(empty).bytes;
-  VIADUCT_TRY(auto p_pool, p.allocate(bytes, {.label = "kv"}));
-  VIADUCT_TRY(auto d_pool, d.allocate(bytes, {.label = "kv"}));
-  VIADUCT_TRY(auto to, p.importCard(d.exportCard()));
-  VIADUCT_CHECK(to.ready(10s));
-  VIADUCT_TRY(auto from, d.peer("prefill"));
-  VIADUCT_TRY(const auto there, to.waitPin("kv", 10s));
-
-  // Once for each pair of layouts.
+  VIADUCT_TRY(const auto anywhere, layoutAt(0));
+  const std::uint64_t bytes = viaduct::kvExtent(anywhere).bytes;
+  VIADUCT_TRY(auto p_pool, p.allocate(bytes));
+  VIADUCT_TRY(auto d_pool, d.allocate(bytes));
+  VIADUCT_TRY(auto to_prefill, d.importCard(p.exportCard()));
+  VIADUCT_CHECK(to_prefill.ready(10s));
   VIADUCT_TRY(const auto source, layoutAt(p_pool.info().address));
-  VIADUCT_TRY(const auto destination, layoutAt(there.address));
-  VIADUCT_TRY(const auto layers, viaduct::KvLayers::plan(source, destination));
+  VIADUCT_TRY(const auto destination, layoutAt(d_pool.info().address));
+  // The decode agent plans once for each pair of layouts. The places of the source do not matter.
+  VIADUCT_TRY(const auto layers, viaduct::KvLayers::plan(anywhere, destination));
 
-  // For each request. Both ends know the number and the layers; the prefill end has both block
-  // tables.
-  VIADUCT_TRY(auto arrival, viaduct::KvArrival::open(d, from, layers.layers(), {.stream = 1}));
-  const std::array blocks{viaduct::KvBlocks{.source = {3, 1, 4}, .destination = {15, 9, 2}}};
-  VIADUCT_TRY(auto push, viaduct::KvPush::open(p, to, layers, blocks, {.stream = 1}));
+  // For each request, both ends know its name and its tokens. The decode agent may begin first.
+  const std::array here{viaduct::KvBlocks{.source = {0, 1, 2}, .destination = {15, 9, 2}}};
+  VIADUCT_TRY(auto into, layers.into(here));
+  VIADUCT_TRY(auto fetch, d.fetch(to_prefill, "request 8a17", {.into = std::move(into)}));
+  VIADUCT_TRY(auto parts, viaduct::kvParts(source));
+  const std::array<viaduct::Indices, 1> table{{{3, 1, 4}}};
+  VIADUCT_TRY(auto pages, viaduct::kvPages(source, table));
+  VIADUCT_TRY(auto request,
+              p.publish("request 8a17", {.version = 1, .parts = std::move(parts), .takers = 1}));
 
-  Status pushed = Ok{};
-  std::thread prefiller([&] { pushed = prefill(push); });
-  Status used = decode(arrival);
+  Status computed = Ok{};
+  std::thread prefiller([&] { computed = prefill(request, std::move(pages)); });
+  Status used = decode(fetch, layers);
   prefiller.join();
-  VIADUCT_CHECK(std::move(pushed));
+  VIADUCT_CHECK(std::move(computed));
   return used;
 }
 

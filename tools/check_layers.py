@@ -18,7 +18,6 @@ MAY_USE = {
     "host": {"base"},
     "core": NET,
     "kv": {"base", "core"},
-    "kv/stream": {"base", "kv"},
     "move": {"base", "host", "core"},
     "move/staging": {"base", "core", "move"},
     "s3": NET | {"core"},

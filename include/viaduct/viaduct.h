@@ -10,7 +10,7 @@
 #include <viaduct/drain.h>        // IWYU pragma: export
 #include <viaduct/kv.h>           // IWYU pragma: export
 #include <viaduct/kv_models.h>    // IWYU pragma: export
-#include <viaduct/kv_stream.h>    // IWYU pragma: export
+#include <viaduct/kv_parts.h>     // IWYU pragma: export
 #include <viaduct/lease.h>        // IWYU pragma: export
 #include <viaduct/mark_stream.h>  // IWYU pragma: export
 #include <viaduct/memory.h>       // IWYU pragma: export

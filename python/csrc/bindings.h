@@ -6,6 +6,10 @@
 
 #include <memory>
 
+namespace viaduct {
+struct KvLayout;
+}
+
 namespace viaduct::python {
 
 namespace py = pybind11;
@@ -24,7 +28,9 @@ void bindTransfer(py::module_& module);
 void bindDigests(py::module_& module);
 void bindMarks(py::module_& module);
 void bindKvLayouts(py::module_& module);
-void bindKvStreams(py::module_& module);
+void bindKvParts(py::module_& module);
+// Adds the methods that name and select parts of a parcel.
+void bindPartsOf(py::class_<KvLayout>& layout);
 void bindLease(py::module_& module);
 void bindParcels(py::module_& module);
 void bindCards(py::module_& module);

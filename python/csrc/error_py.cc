@@ -32,7 +32,6 @@ constexpr Name kNames[]{
     {"drainState() tells", "drain_state has"},
     {"Lease::ticket() returned", "Lease.ticket has"},
     {"Lease::ticket()", "Lease.ticket"},
-    {"KvLayers::layers() lists", "KvLayers.layers lists"},
     {"Segment::file()", "Agent.pin_file()"},
     {"DeviceMemory::open()", "Agent.pin()"},
     {"Storage::open()", "Agent.pin_file()"},

@@ -228,7 +228,8 @@ Returns the ranks of the source from which this rank of the destination takes it
 tuple.)";
 
 void bindLayout(py::module_& module) {
-  py::class_<KvLayout>(module, "KvLayout", kLayoutClass)
+  py::class_<KvLayout> layouts(module, "KvLayout", kLayoutClass);
+  layouts
       .def(py::init(&layoutOf), py::arg("groups"), py::kw_only(), py::arg("order") = "nhd",
            py::arg("tp") = 1, py::arg("rank") = 0, py::arg("page_align") = 1,
            "__init__(self, /, groups, *, order='nhd', tp=1, rank=0, page_align=1)\n--\n\n")
@@ -264,6 +265,7 @@ void bindLayout(py::module_& module) {
                            layout.groups.size(), orderName(layout), layout.rank, layout.tp,
                            hasPlaces(layout) ? "" : ", without places");
       });
+  bindPartsOf(layouts);
 }
 
 void bindGroup(py::module_& module) {

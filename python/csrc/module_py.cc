@@ -58,7 +58,7 @@ PYBIND11_MODULE(_core, module) {
   bindDigests(module);
   bindMarks(module);
   bindKvLayouts(module);
-  bindKvStreams(module);
+  bindKvParts(module);
   bindLease(module);
   bindParcels(module);
   bindCards(module);

@@ -18,6 +18,7 @@
 #include "end_handle.h"
 #include "errors.h"
 #include "gil.h"
+#include "parcel_parts.h"
 #include "planned_transfer.h"
 #include "selection.h"
 
@@ -31,13 +32,6 @@ using Part = std::pair<std::uint32_t, std::uint32_t>;  // rank, component
 using Pins = std::vector<std::shared_ptr<const PinState>>;
 
 ParcelPart partOf(const Part& part) { return {.rank = part.first, .component = part.second}; }
-
-py::tuple tupleOf(ParcelPart part) { return py::make_tuple(part.rank, part.component); }
-py::tuple tupleOf(const std::vector<ParcelPart>& parts) {
-  py::tuple out(parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) out[i] = tupleOf(parts[i]);
-  return out;
-}
 
 // Adds the pins of the blocks to `pins`, which keep the memory alive.
 Selection selectionOf(const py::handle& blocks, const AgentState& state, Pins& pins) {

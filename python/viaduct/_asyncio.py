@@ -21,10 +21,6 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 from viaduct._core import (
     Agent,
     BorrowedLease,
-    KvArrival,
-    KvOffer,
-    KvPull,
-    KvPush,
     Lease,
     MarkStream,
     ParcelFetch,
@@ -47,10 +43,6 @@ T = TypeVar("T")
 WAITS = {
     Agent: ("find", "wait_note"),
     BorrowedLease: ("wait",),
-    KvArrival: ("wait_layer", "wait_count", "wait_all", "cancel"),
-    KvOffer: ("wait_read", "cancel"),
-    KvPull: ("wait_layer", "wait_all"),
-    KvPush: ("wait",),
     Lease: ("wait",),
     MarkStream: ("wait", "wait_count", "over"),
     ParcelFetch: ("wait", "wait_part"),
@@ -204,8 +196,8 @@ async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwa
 
     The arguments, the result and the exceptions are those of the call. The calls are Agent.find and
     wait_note; Peer.ready, over and pin; wait of Transfer, Lease, BorrowedLease and PublishedParcel;
-    wait and wait_part of ParcelFetch; wait, wait_count and over of MarkStream; and the calls of
-    KvPush, KvArrival, KvOffer and KvPull that take a `timeout`. A cancelled task stops waiting, and changes nothing else.
+    wait and wait_part of ParcelFetch; and wait, wait_count and over of MarkStream. A cancelled task
+    stops waiting, and changes nothing else.
     """
     position = _timeout_position(type(getattr(call, "__self__", None)), call.__name__)
     if len(args) > position:

@@ -5,7 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "process/eight_layers.h"
 #include "process/pair.h"
 #include "support/free_port.h"
 
@@ -144,29 +143,6 @@ TEST_P(PeerDies, BetweenTheMarksOfAStream) {
   EXPECT_EQ(failure->peer, "victim");
   EXPECT_TRUE(stream->wait(2, 0ms));
   EXPECT_EQ(stream->waitCount(5, 0ms).error().code, Code::kPeerLost);
-  victim_ = survivor_.start();
-  survivor_.expectWorks(*victim_);
-}
-
-TEST_P(PeerDies, AfterThreeLayersOfEight) {
-  const auto data = survivor_.memory(Survivor::kSmall, "target");
-  const auto layout = eightLayers(data.pin->info().address);
-  const auto arrival =
-      KvArrival::open(survivor_.agent(), survivor_.peer(), layout.groups[0].caches[0].layers,
-                      {.stream = 7, .name = "seven"});
-  ASSERT_TRUE(arrival) << arrival.error().text();
-  victim_->must("push survivor small target 7");
-  for (const char* ready : {"layer 0", "layer 1", "layer 2", "layer 3"}) victim_->must(ready);
-  ASSERT_TRUE(arrival->waitLayer(3, kWakes));
-  victim_->process().kill();
-  const auto killed = Clock::now();
-  const Status missing = arrival->waitLayer(4, 2 * kWakes);
-  expectNoticed(killed, "wait for a layer ended");
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, Code::kPeerLost) << missing.error().text();
-  EXPECT_EQ(missing.error().operation, "wait for layer 4 of request seven");
-  EXPECT_TRUE(arrival->waitLayer(2, 0ms));
-  EXPECT_FALSE(arrival->waitCount(5, 0ms));
   victim_ = survivor_.start();
   survivor_.expectWorks(*victim_);
 }

@@ -15,9 +15,7 @@ inline KvLayout eightLayers(std::uint64_t address) {
       KvArrangement::kApart, address, 2);
 }
 
-// Both blocks, which change places.
-inline std::array<KvBlocks, 1> twoBlocks() {
-  return {KvBlocks{.source = {0, 1}, .destination = {1, 0}}};
-}
+// Both blocks.
+inline const std::array<Indices, 1> kTwoBlocks{{{0, 1}}};
 
 }  // namespace viaduct::testing

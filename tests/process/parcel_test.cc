@@ -1,9 +1,11 @@
 // A process is killed or stopped in the middle of a parcel. The other end learns one end, its
 // blocks are free, and no byte of another version counts as whole.
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "process/eight_layers.h"
 #include "process/pair.h"
 
 namespace viaduct::testing {
@@ -100,6 +102,55 @@ TEST_P(ParcelEnds, AStoppedPublisherEndsTheFetch) {
   ASSERT_TRUE(whole) << whole.error().text();
   EXPECT_EQ(memory.differ(7), 0);
 }
+
+// The source of a request is lost after three layers of eight.
+class LayersEnd : public ParcelEnds {
+ protected:
+  void SetUp() override {
+    victim_->must("fill small 7");
+    victim_->must("layers p small 3");
+    const auto layout = eightLayers(memory_.pin->info().address);
+    const std::array both{KvBlocks{.source = {0, 1}, .destination = {1, 0}}};
+    const auto layers = KvLayers::plan(eightLayers(0), layout);
+    ASSERT_TRUE(layers) << layers.error().text();
+    auto fetch = survivor_.agent().fetch(survivor_.peer(), "p", {.into = *layers->into(both)});
+    ASSERT_TRUE(fetch) << fetch.error().text();
+    fetch_.emplace(*std::move(fetch));
+    for (std::uint32_t layer = 0; layer < 3; ++layer)
+      ASSERT_TRUE(fetch_->waitPart({.component = layer}, kEnds));
+  }
+  void expectLost() {
+    const Status missing = fetch_->waitPart({.component = 3}, kEnds);
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code, Code::kPeerLost) << missing.error().text();
+    EXPECT_EQ(fetch_->end()->outcome, ParcelOutcome::kLost);
+    EXPECT_EQ(fetch_->missing().size(), 5U);
+    memory_.fill(0);  // nothing of the fetch writes to it any more
+  }
+
+  const Survivor::Memory memory_ = survivor_.memory(Survivor::kSmall, "target");
+  std::optional<ParcelFetch> fetch_;
+};
+
+TEST_P(LayersEnd, WithAKilledSource) {
+  victim_->process().kill();
+  expectLost();
+  victim_ = survivor_.start();
+  survivor_.expectWorks(*victim_);
+}
+
+TEST_P(LayersEnd, WithAFrozenSource) {
+  victim_->process().stop();
+  expectLost();
+  victim_->process().resume();
+  const Status ready = survivor_.peer().ready(kEnds);
+  ASSERT_TRUE(ready) << ready.error().text();
+  survivor_.expectWorks(*victim_);
+  EXPECT_EQ(memory_.differ(0), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, LayersEnd, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 TEST_P(ParcelEnds, AStoppedConsumerKeepsNoBlocks) {
   const auto memory = survivor_.memory(Survivor::kData, "source");

@@ -48,7 +48,6 @@ struct State {
   std::map<std::string, BorrowedLease> borrowed;
   std::map<std::string, Transfer> transfers;
   std::map<std::string, std::unique_ptr<Storm>> storms;
-  std::optional<KvPush> push;
   std::map<std::string, PublishedParcel> parcels;
   std::map<std::string, ParcelFetch> fetches;
 };
@@ -328,21 +327,17 @@ Answer mark(State& state, const Words& in) {
   return std::string();
 }
 
-// push PEER LOCAL REMOTE STREAM: opens a push of the layers between two pinned memories
-Answer push(State& state, const Words& in) {
-  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
-  VIADUCT_TRY(auto there, peer.waitPin(in.at(3), std::chrono::seconds(10)));
-  const auto from = viaduct::testing::eightLayers(state.pins.at(in.at(2)).info().address);
-  VIADUCT_TRY(const auto layers,
-              KvLayers::plan(from, viaduct::testing::eightLayers(there.address)));
-  VIADUCT_TRY(state.push, KvPush::open(*state.agent, peer, layers, viaduct::testing::twoBlocks(),
-                                       {.stream = number(in.at(4)), .name = "seven"}));
+// layers NAME LABEL COUNT: publishes eight layers of that memory, of which so many are ready
+Answer layers(State& state, const Words& in) {
+  const auto layout = viaduct::testing::eightLayers(state.pins.at(in.at(2)).info().address);
+  VIADUCT_TRY(auto parts, kvParts(layout));
+  VIADUCT_TRY(auto ready, kvPages(layout, viaduct::testing::kTwoBlocks));
+  ready.resize(number(in.at(3)));
+  VIADUCT_TRY(auto parcel,
+              state.agent->publish(
+                  in.at(1), {.version = 1, .parts = std::move(parts), .ready = std::move(ready)}));
+  state.parcels.insert_or_assign(in[1], std::move(parcel));
   return std::string();
-}
-
-// layer N: the layer is ready to be pushed
-Answer layer(State& state, const Words& in) {
-  return done(state.push->ready(static_cast<std::uint32_t>(number(in.at(1)))));
 }
 
 // wait ID MS: answers the path
@@ -441,7 +436,6 @@ Answer trim(State&, const Words&) {
 // close: ends the agent, with a goodbye
 Answer close(State& state, const Words&) {
   state.storms.clear();
-  state.push.reset();
   state.transfers.clear();
   state.borrowed.clear();
   state.leases.clear();
@@ -461,27 +455,47 @@ struct Command {
   Answer (*run)(State& state, const Words& in);
 };
 constexpr Command kCommands[] = {
-    {"open", open},           {"memory", memory},
-    {"fill", fill},           {"differ", differ},
-    {"post", post},           {"release", release},
-    {"import", import},       {"ready", ready},
-    {"over", over},           {"settled", settled},
-    {"ways", ways},           {"plan", plan},
-    {"mark", mark},           {"lend", lend},
-    {"borrow", borrow},       {"planunder", planUnder},
-    {"outcome", outcome},     {"wait", wait},
-    {"push", push},           {"layer", layer},
-    {"cancel", cancel},       {"storm", storm},
-    {"calm", calm},           {"note", note},
-    {"usage", usage},         {"takenote", takeNote},
-    {"limit", limit},         {"close", close},
-    {"pages", pages},         {"protect", protect},
-    {"shortage", shortage},   {"plenty", plenty},
-    {"file", file},           {"gpu", gpu},
-    {"drivergpu", driverGpu}, {"drivergone", driverGone},
-    {"takenotes", takeNotes}, {"trim", trim},
-    {"drain", drain},         {"publish", publish},
-    {"fetch", fetch},         {"fetched", fetched},
+    {"open", open},
+    {"memory", memory},
+    {"fill", fill},
+    {"differ", differ},
+    {"post", post},
+    {"release", release},
+    {"import", import},
+    {"ready", ready},
+    {"over", over},
+    {"settled", settled},
+    {"ways", ways},
+    {"plan", plan},
+    {"mark", mark},
+    {"lend", lend},
+    {"borrow", borrow},
+    {"planunder", planUnder},
+    {"outcome", outcome},
+    {"wait", wait},
+    {"layers", layers},
+    {"cancel", cancel},
+    {"storm", storm},
+    {"calm", calm},
+    {"note", note},
+    {"usage", usage},
+    {"takenote", takeNote},
+    {"limit", limit},
+    {"close", close},
+    {"pages", pages},
+    {"protect", protect},
+    {"shortage", shortage},
+    {"plenty", plenty},
+    {"file", file},
+    {"gpu", gpu},
+    {"drivergpu", driverGpu},
+    {"drivergone", driverGone},
+    {"takenotes", takeNotes},
+    {"trim", trim},
+    {"drain", drain},
+    {"publish", publish},
+    {"fetch", fetch},
+    {"fetched", fetched},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

@@ -10,8 +10,6 @@ from helpers import LONG, Server
 import viaduct
 from viaduct import _asyncio
 
-LAYERS, BLOCKS = 6, 8
-
 
 def run(coroutine):
     return asyncio.run(asyncio.wait_for(coroutine, LONG))
@@ -99,57 +97,6 @@ def test_marks(there):
             await missing
         theirs.end("enough")
         await over
-
-    run(main())
-
-
-def layout(memory):
-    cache = viaduct.KvCache(range(LAYERS), 8, kv_heads=2)
-    return viaduct.KvLayout([viaduct.KvGroup([cache])]).arrange("together", memory.address, BLOCKS)
-
-
-@pytest.fixture
-def layers(there):
-    """Yields the peers at both ends of a stream of layers, and the plan."""
-    agent, peer, other, back = there
-    source, destination = agent.allocate(1 << 20, "source"), other.allocate(1 << 20, "destination")
-    peer.pin("destination", LONG)
-    back.pin("source", LONG)
-    yield peer, back, viaduct.KvLayers(layout(source), layout(destination))
-
-
-def test_layers_that_are_pushed(layers):
-    to_destination, to_source, plan = layers
-
-    async def main():
-        arrival = viaduct.KvArrival(to_source, plan, stream=1)
-        push = viaduct.KvPush(to_destination, plan, [([0], [1])], stream=1)
-        waits = [viaduct.awaitable(arrival.wait_layer, 2, LONG),
-                 viaduct.awaitable(arrival.wait_count, LAYERS, LONG),
-                 viaduct.awaitable(arrival.wait_all)]
-        await both(waits, lambda: [push.ready(layer) for layer in range(LAYERS)])
-        await viaduct.awaitable(push.wait, LONG)
-
-        arrival = viaduct.KvArrival(to_source, plan, stream=2, name="8a17")
-        push = viaduct.KvPush(to_destination, plan, [([0], [1])], stream=2)
-        missing = asyncio.ensure_future(viaduct.awaitable(arrival.wait_all))
-        await asyncio.sleep(0)
-        await viaduct.awaitable(arrival.cancel, "no more", LONG)
-        with pytest.raises(viaduct.CancelledError, match="8a17.*no more"):
-            await missing
-
-    run(main())
-
-
-def test_layers_that_are_pulled(layers):
-    to_destination, to_source, plan = layers
-
-    async def main():
-        offer = viaduct.KvOffer(to_destination, plan, stream=1)
-        pull = viaduct.KvPull(to_source, plan, [([0], [1])], stream=1)
-        waits = [viaduct.awaitable(pull.wait_layer, 2, LONG), viaduct.awaitable(pull.wait_all),
-                 viaduct.awaitable(offer.wait_read, LONG)]
-        await both(waits, lambda: [offer.ready(layer) for layer in range(LAYERS)])
 
     run(main())
 

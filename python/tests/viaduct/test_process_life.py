@@ -48,7 +48,7 @@ WAITS = {
     "a pin": "peer.pin('nothing')",
     "an end": "peer.over()",
     "a mark": "agent.open_marks(peer, 1, 1).wait(0)",
-    "a layer": "viaduct.KvArrival(peer, [0], stream=1).wait_all()",
+    "a part": "agent.fetch(peer, 'kv', {(0, 0): memory}).wait_part((0, 0))",
     "a write": "agent.write(peer, memory.blocks(4096)[[0]], remote.blocks(4096)[[0]])",
 }
 

@@ -20,6 +20,10 @@ namespace {
 // The interval at which the end of a lease waits for a peer that was stopped inside a copy.
 constexpr Duration kLookEvery = std::chrono::milliseconds(5);
 
+// Parts that one fetch reads from one agent at once: at least so many, and more while they have
+// fewer bytes.
+constexpr std::uint64_t kEnoughParts = 2, kEnoughBytes = std::uint64_t{32} << 20U;
+
 Error cancelledRead(ParcelPart part) {
   return {.code = Code::kCancelled,
           .operation = "fetch",
@@ -61,6 +65,12 @@ Result<std::shared_ptr<PeerImpl>> holderOf(PeerImpl& owner, const std::string& n
                .operation = "fetch",
                .detail = fmt::format("the part is at agent {}, which is no peer here", name),
                .remedy = "connect to all agents that publish parts of the parcel"};
+}
+
+// The bytes of a read, as far as they are known before FetchOptions::place has run.
+std::uint64_t bytesToRead(const FetchOptions& options, ParcelPart part, std::uint64_t all) {
+  const auto into = std::ranges::find(options.into, part, &PartInto::part);
+  return into == options.into.end() || into->slice.count() == 0 ? all : into->slice.bytes();
 }
 
 Error neverGiven(std::uint64_t number, std::uint64_t last) {
@@ -433,21 +443,16 @@ void Parcels::runOf(const std::shared_ptr<Fetching>& fetching) {
     } else if (auto* const read = std::get_if<ReadPart>(&action)) {
       begin(fetching, std::move(read->ready));
     } else if (std::holds_alternative<CancelReads>(action)) {
-      for (auto& [part, running] : fetching->reads) {
-        running.cancelled = true;
-        if (running.transfer) running.transfer->cancel();
-      }
+      cancelReads(fetching);
     } else {
       over(*fetching, std::move(std::get<FetchOver>(action).end));
     }
   }
 }
 
-// Makes room and plans without the lock, so a callback does that.
 void Parcels::begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage ready) {
   const ParcelPart part = ready.part;
   PartRead& read = fetching->reads[part];
-  std::optional<Error> why;
   const auto borrowed = [&]() -> Status {
     if (!ready.digests.empty()) {
       VIADUCT_TRY(read.digests, decodeDigests(ready.digests));
@@ -457,13 +462,39 @@ void Parcels::begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage read
     VIADUCT_TRY(read.lease, holder->leases().borrow(std::move(ticket), {}));
     return Ok{};
   }();
-  if (!borrowed) why = borrowed.error();
-  basis_.owe([this, fetching, part, why] {
-    if (why)
-      readEnded(fetching, part, why);
-    else
-      this->read(fetching, part);
-  });
+  if (!borrowed)
+    return basis_.owe(
+        [this, fetching, part, why = borrowed.error()] { readEnded(fetching, part, why); });
+  read.bytes = bytesToRead(fetching->options, part, read.lease->blocks().bytes());
+  HolderReads& holder = fetching->holders[&read.lease->peer()];
+  holder.queue.push_back(part);
+  startReads(fetching, holder);
+}
+
+// Reads that run at once share the rails and all end late, but the first parts are to be usable
+// early. So only as many run as keep the rails busy. A read makes room and plans without the lock,
+// so a callback does that.
+void Parcels::startReads(const std::shared_ptr<Fetching>& fetching, HolderReads& holder) {
+  while (!holder.queue.empty() &&
+         (holder.running < kEnoughParts || holder.running_bytes < kEnoughBytes)) {
+    const ParcelPart part = holder.queue.front();
+    holder.queue.pop_front();
+    PartRead& read = fetching->reads.at(part);
+    read.running_at = &holder;
+    ++holder.running;
+    holder.running_bytes += read.bytes;
+    basis_.owe([this, fetching, part] { this->read(fetching, part); });
+  }
+}
+
+void Parcels::cancelReads(const std::shared_ptr<Fetching>& fetching) {
+  for (auto& [part, read] : fetching->reads) {
+    read.cancelled = true;
+    if (read.transfer) read.transfer->cancel();
+  }
+  for (auto& [peer, holder] : fetching->holders)
+    for (const ParcelPart part : std::exchange(holder.queue, {}))
+      basis_.owe([this, fetching, part] { readEnded(fetching, part, cancelledRead(part)); });
 }
 
 void Parcels::read(const std::shared_ptr<Fetching>& fetching, ParcelPart part) {
@@ -534,6 +565,11 @@ void Parcels::readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart pa
     fetching->taker.readEnded(part, std::move(why));
     changed(fetching->watchers);
     runOf(fetching);
+    if (HolderReads* const holder = ended.running_at) {
+      --holder->running;
+      holder->running_bytes -= ended.bytes;
+      startReads(fetching, *holder);
+    }
     run();
   }
   // Its destructor takes the lock.

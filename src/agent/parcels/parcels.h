@@ -6,6 +6,7 @@
 #include <viaduct/parcel.h>
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,9 +69,17 @@ class Publication {
   const std::uint64_t id_;
 };
 
+// The reads of a fetch from one agent.
+struct HolderReads {
+  std::deque<ParcelPart> queue = {};  // in the order in which the parts became ready
+  std::uint64_t running = 0, running_bytes = 0;
+};
+
 // A read of one part.
 struct PartRead {
   std::shared_ptr<HeldLease> lease = {};
+  HolderReads* running_at = nullptr;  // null: it waits in a queue
+  std::uint64_t bytes = 0;
   std::vector<Digest> digests = {};
   std::shared_ptr<TransferImpl> transfer = {};  // null: not planned, or has nothing to copy
   std::shared_ptr<base::Watcher> watcher = {};  // of a transfer that its post has not ended
@@ -96,6 +105,7 @@ class Fetching final : public std::enable_shared_from_this<Fetching> {
   const FetchOptions options;
   ParcelTaker taker;
   std::map<ParcelPart, PartRead> reads = {};
+  std::map<const PeerImpl*, HolderReads> holders = {};
   std::optional<ParcelEnd> end = {};
   base::Poller::Id timer = 0;  // of its deadline
   base::Watchers watchers = {};
@@ -176,6 +186,8 @@ class Parcels final : public ParcelFrames {
   void run(ParcelOver& over);
   void runOf(const std::shared_ptr<Fetching>& fetching);
   void begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage ready);
+  void startReads(const std::shared_ptr<Fetching>& fetching, HolderReads& holder);
+  void cancelReads(const std::shared_ptr<Fetching>& fetching);
   void over(Fetching& fetching, ParcelEnd end);
   // These two take the lock.
   void read(const std::shared_ptr<Fetching>& fetching, ParcelPart part);

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "agent/session/lease_ticket.h"
 #include "core/byte_ranges.h"
+#include "core/disjoint_blocks.h"
 
 namespace viaduct::agent {
 namespace {
@@ -19,10 +22,36 @@ Error bad(ParcelPart part, std::string detail, std::string remedy) {
           .remedy = std::move(remedy)};
 }
 
-// The offset of each block in the part, and the end.
-std::vector<std::uint64_t> offsetsOf(const Blocks& part) {
-  std::vector<std::uint64_t> out{0};
-  for (std::uint64_t i = 0; i < part.count(); ++i) out.push_back(out.back() + part[i].bytes);
+// The blocks of a part, and the offset of each in the part, with the end.
+struct PartBlocks {
+  std::vector<std::uint64_t> addresses = {}, offsets = {0};
+  std::uint64_t each = 0;  // the size of every block, if all have the same
+
+  std::size_t at(std::uint64_t offset) const {
+    if (each != 0) return offset / each;
+    return static_cast<std::size_t>(std::ranges::upper_bound(offsets, offset) - offsets.begin() -
+                                    1);
+  }
+};
+
+// Calls `visit(extent)` for each block, which is quicker than to index each.
+template <class Visit>
+void forEachBlock(const Blocks& blocks, const Visit& visit) {
+  for (std::size_t number = 0; number < blocks.runs(); ++number) {
+    const Run run = blocks.run(number);
+    for (std::uint64_t i = 0; i < run.count; ++i)
+      visit(Extent{run.base + i * run.stride, run.bytes});
+  }
+}
+
+PartBlocks blocksOf(const Blocks& part) {
+  PartBlocks out{.each = part.blockBytes()};
+  out.addresses.reserve(part.count());
+  out.offsets.reserve(part.count() + 1);
+  forEachBlock(part, [&](const Extent& block) {
+    out.addresses.push_back(block.address);
+    out.offsets.push_back(out.offsets.back() + block.bytes);
+  });
   return out;
 }
 
@@ -43,6 +72,17 @@ Status checkSameBlocks(const Blocks& part, const Blocks& here, const PartInto& i
              "take whole parts into blocks of the publisher's sizes, or publish without digests");
 }
 
+// A slice has no byte twice, and neither has a part.
+Result<Blocks> apartBlocks(const std::vector<Extent>& extents) {
+  const std::uint64_t bytes = extents.front().bytes;
+  if (!std::ranges::all_of(extents, [&](const Extent& one) { return one.bytes == bytes; }))
+    return Blocks::list(extents);
+  std::vector<std::uint64_t> addresses;
+  addresses.reserve(extents.size());
+  for (const Extent& one : extents) addresses.push_back(one.address);
+  return core::DisjointBlocks::at(std::move(addresses), bytes);
+}
+
 // No byte here may be written twice.
 Status checkApart(const std::vector<PartInto>& into) {
   std::vector<Extent> extents;
@@ -53,7 +93,7 @@ Status checkApart(const std::vector<PartInto>& into) {
                  "take each part once; a slice may have many ranges");
     VIADUCT_TRY(const Blocks here, takenBlocks(one.into));
     VIADUCT_CHECK(checkHave(one, here.count()));
-    for (std::uint64_t i = 0; i < here.count(); ++i) extents.push_back(here[i]);
+    forEachBlock(here, [&](const Extent& block) { extents.push_back(block); });
   }
   if (auto apart = Blocks::list(extents); !apart && !extents.empty())
     return bad(into.back().part, fmt::format("memory for parts overlaps: {}", apart.error().detail),
@@ -73,25 +113,29 @@ Result<PartInto> intoOf(const FetchOptions& options, const PartOffer& offer) {
 
 Result<Blocks> sliceOf(const Blocks& part, const Blocks& slice) {
   if (slice.count() == 0) return part;
-  const std::vector<std::uint64_t> offsets = offsetsOf(part);
+  const PartBlocks blocks = blocksOf(part);
   std::vector<Extent> out;
-  for (std::uint64_t i = 0; i < slice.count(); ++i) {
-    const Extent wanted = slice[i];
-    if (wanted.address > offsets.back() || wanted.bytes > offsets.back() - wanted.address)
-      return Error{.code = Code::kInvalid,
-                   .operation = "fetch",
-                   .detail = fmt::format("the slice has bytes {} to {} of a part of {} bytes",
-                                         wanted.address, core::endOf(wanted), offsets.back()),
-                   .remedy = "give offsets within the part"};
-    auto block = static_cast<std::size_t>(std::ranges::upper_bound(offsets, wanted.address) -
-                                          offsets.begin() - 1);
+  out.reserve(slice.count());
+  std::optional<Extent> outside;
+  forEachBlock(slice, [&](const Extent& wanted) {
+    if (wanted.address > part.bytes() || wanted.bytes > part.bytes() - wanted.address) {
+      outside = wanted;
+      return;
+    }
+    std::size_t block = blocks.at(wanted.address);
     for (std::uint64_t at = wanted.address; at < core::endOf(wanted); ++block) {
-      const std::uint64_t bytes = std::min(offsets[block + 1], core::endOf(wanted)) - at;
-      out.push_back({part[block].address + (at - offsets[block]), bytes});
+      const std::uint64_t bytes = std::min(blocks.offsets[block + 1], core::endOf(wanted)) - at;
+      out.push_back({blocks.addresses[block] + (at - blocks.offsets[block]), bytes});
       at += bytes;
     }
-  }
-  return Blocks::list(out);
+  });
+  if (outside)
+    return Error{.code = Code::kInvalid,
+                 .operation = "fetch",
+                 .detail = fmt::format("the slice has bytes {} to {} of a part of {} bytes",
+                                       outside->address, core::endOf(*outside), part.bytes()),
+                 .remedy = "give offsets within the part"};
+  return apartBlocks(out);
 }
 
 Result<PartCopy> copyOf(const Blocks& part, std::vector<Digest> digests, PartInto into) {
