@@ -75,8 +75,9 @@ struct PublishOptions {
   std::vector<ParcelPart> parts = {};
   std::vector<PublishedPart> ready = {};  // those that are ready already
   std::uint32_t takers = 0;  // the groups that may take it; 0: any number, until withdraw()
-  std::optional<Duration> life = {};  // after it the parcel expires, by this agent's clock
-  bool digests = false;               // of each block, made as its part becomes ready
+  // After it the parcel expires, by this agent's clock, unless all its takers have asked.
+  std::optional<Duration> life = {};
+  bool digests = false;  // of each block, made as its part becomes ready
   // Runs for each group, with its end, once no rank of it reads any more.
   std::function<void(const std::string& group, const ParcelEnd&)> on_taken = {};
   // Runs once: all expected groups have ended, and the blocks may be used again.
