@@ -56,7 +56,8 @@ class Engine:
         self.counts = {"sent": collections.Counter(), "received": collections.Counter()}
         self.failed_blocks, self.failed = set(), collections.Counter()
         self.sent, self.received = set(), set()
-        self.times, self.scheduler_times, self.scheduler_seconds = [], [], 0.0
+        self.times, self.idle_times = [], []  # of the connector's calls in steps of workers
+        self.scheduler_times, self.scheduler_seconds = [], 0.0
 
     def __enter__(self):
         return self
@@ -109,13 +110,14 @@ class Engine:
     def step(self):
         """One step. Blocks that were freed are overwritten before anything else happens."""
         metadata = self._call("build_connector_meta", None)
-        self.scheduler_times.append(self.scheduler_seconds)
+        if not metadata.is_empty():
+            self.scheduler_times.append(self.scheduler_seconds)
         self.scheduler_seconds = 0.0
         scribble, compute, finished = self.scribble, self.compute, self.finished
         self.scribble, self.compute, self.finished = [], [], set()
         for sent, received, failed, blocks, seconds in self.ask("step", scribble, compute, metadata,
                                                                 finished):
-            self.times.append(seconds)
+            (self.idle_times if metadata.is_empty() else self.times).append(seconds)
             self.failed.update(failed)
             self.failed_blocks |= blocks
             self._count("sent", sent, self.sent)

@@ -13,7 +13,7 @@ from engines import Engine, run
 from standin import Shape
 
 TOKENS = 1024
-STEP = 0.005  # seconds between the steps of the decode engine
+STEP = 0.005  # seconds between the steps of the decode engine; 0 for the times of the steps
 EXTRA = {"viaduct": {"secret": "swordfish", "environment": False}}
 
 
@@ -21,14 +21,14 @@ def shape(engine):
     return Shape(engine, layers=32, heads=8, head_size=128, blocks=140, extra=EXTRA)
 
 
-def request(prefill, decode, number):
+def request(prefill, decode, number, pause=STEP):
     """Returns the seconds from the end at prefill to the end of loading at decode."""
     name = f"r{number}"
     params = prefill.prefill(name, TOKENS, number)
     began = time.monotonic()
     prefill.step()
     one = decode.decode(name, TOKENS, number, params)
-    run([decode], lambda: name in decode.received, pause=STEP)
+    run([decode], lambda: name in decode.received, pause=pause)
     seconds = decode.ask("ended_at", name)[0] - began
     assert decode.loaded(one) == ("ok", 0)
     run([prefill, decode], lambda: not prefill.requests)
@@ -55,16 +55,19 @@ def main(rounds=9):
     with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
         request(prefill, decode, 0)
         bare(prefill, decode)
-        for engine in (prefill, decode):
-            engine.times.clear()
-            engine.scheduler_times.clear()
         pairs = [(request(prefill, decode, 1 + i), bare(prefill, decode)) for i in range(rounds)]
         through, plain = (statistics.median(column) for column in zip(*pairs))
         print(f"request {through * 1e3:.2f} ms, bare read {plain * 1e3:.2f} ms, "
               f"1.2 x bare + 0.2 ms = {plain * 1.2e3 + 0.2:.2f} ms, {rounds} rounds")
-        told("the connector's calls of a step, worker", prefill.times + decode.times)
-        told("the connector's calls of a step, scheduler",
-             prefill.scheduler_times + decode.scheduler_times)
+        for engine in (prefill, decode):
+            for times in (engine.times, engine.idle_times, engine.scheduler_times):
+                times.clear()
+        for i in range(rounds):
+            request(prefill, decode, 1 + rounds + i, 0)
+        print("the connector's calls of a step:")
+        told("worker, nothing to do", prefill.idle_times + decode.idle_times)
+        told("worker, requests begin or end", prefill.times + decode.times)
+        told("scheduler, requests begin or end", prefill.scheduler_times + decode.scheduler_times)
 
 
 if __name__ == "__main__":

@@ -248,6 +248,10 @@ class Worker:
         """The moment at which the connector had loaded or sent a request, by the host's clock."""
         return self.ended.times[request]
 
+    def claims(self):
+        """The number of requests of the queue whose source has to know of them."""
+        return len(self.connector._worker._transfers._claims)
+
     def live(self, seconds):
         """From now on, requests wait so long for a decode engine."""
         self.connector._worker._transfers._life = seconds

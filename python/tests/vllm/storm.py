@@ -123,7 +123,8 @@ class Storm:
     def _admit(self):
         while self.queue and not self.stopped_until[1] and self.random.random() < 0.7:
             request = self.queue[0]
-            known = self.random.randrange(0, request.num_prompt_tokens // 16 + 1) * 16
+            size = self.shapes[1].block
+            known = self.random.randrange(0, request.num_prompt_tokens // size + 1) * size
             if not self.engines[1].admit(request, known):
                 return
             self.loading.append(self.queue.pop(0))

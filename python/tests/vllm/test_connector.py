@@ -214,6 +214,36 @@ def test_the_death_of_a_decode_engine_in_whose_queue_a_request_waits_frees_the_b
         run([prefill], lambda: not prefill.requests)
 
 
+def test_a_claim_that_fails_is_repeated():
+    with Engine(shape("p")) as prefill, Engine(quick("d")) as decode:
+        params = prefill.prefill("r", 100, 4)
+        prefill.step()
+        prefill.signal(signal.SIGSTOP)
+        request = decode.arrive("r", 100, 4, params)
+        decode.step()
+        run([decode], lambda: decode.ask("claims") == [0])
+        prefill.signal(signal.SIGCONT)
+        assert decode.admit(request)
+        run([prefill, decode], lambda: end_of(decode, request) and not prefill.requests)
+        assert request.end == ("ok", 0)
+
+
+def test_a_long_queue_leaves_room_for_loads(monkeypatch):
+    from viaduct.vllm import _scheduler
+
+    monkeypatch.setattr(_scheduler, "MOST_CLAIMS", 1)
+    with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
+        requests = [decode.arrive(f"r{i}", 100, i, prefill.prefill(f"r{i}", 100, i))
+                    for i in range(4)]
+        decode.step()
+        assert decode.ask("claims") == [1]
+        for request in requests:
+            assert decode.admit(request)
+        run([prefill, decode], lambda: all([end_of(decode, one) for one in requests]))
+        assert {one.end for one in requests} == {("ok", 0)}
+        run([prefill], lambda: not prefill.requests)
+
+
 def test_a_request_may_wait_longer_than_its_life():
     with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
         known = prefill.prefill("first", 100, 3)
@@ -319,10 +349,7 @@ def test_params_without_a_source_are_computed_here():
 
 
 MISFITS = {
-    "head size": ({"head_size": 16}, {}, "head_size is 16 there and 8 here"),
     "dtype": ({"dtype": "int16"}, {}, "dtype is int16 there and uint16 here"),
-    "heads": ({"heads": 8}, {}, "heads is 8 there and 4 here"),
-    "K and V": ({"kind": "packed"}, {}, "tensors is 1 there and 2 here"),
     "layers": ({"layers": 2}, {}, "layer model.layers.2.self_attn.attn of rank"),
     "windows": ({"windows": (0, 32)}, {"windows": (0, 64)}, "the same sliding window"),
 }
@@ -338,6 +365,24 @@ def test_engines_that_do_not_fit_are_named(pair, capfd):
     logged = capfd.readouterr().err
     # Both ranks name the reason.
     assert logged.count(text) >= 2 and "what to do: " in logged
+
+
+@pytest.mark.parametrize("fields, text", [
+    ({"head_size": 16}, "head_size is 16 there and 8 here"),
+    ({"heads": 8}, "heads is 8 there and 4 here"),
+    ({"kind": "packed"}, "tensors is 1 there and 2 here")])
+def test_layers_that_do_not_fit_are_named(fields, text):
+    from viaduct.vllm import _pages, _remote
+
+    def layers(**fields):
+        one = shape("x", **fields)
+        tensor = standin.Tensor(standin.Cache(one, 0).view)
+        return [_pages.Layer("l", tensor, 0, 16, one.heads, 1)]
+
+    rank = _remote.Rank(0, 1, 0, 1)
+    there = _remote.Remote(None, None, _remote.describe(layers(**fields), rank, [16]))
+    with pytest.raises(viaduct.InvalidError, match=f"layer l of rank 0 of 1 .*{text}.*what to do"):
+        there.taken_by(layers(), rank)
 
 
 def test_quantized_caches_are_told_apart():

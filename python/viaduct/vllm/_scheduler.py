@@ -11,6 +11,8 @@ log = logging.getLogger("viaduct.vllm")
 
 # Statuses of a request whose KV cache is complete. Other statuses hand nothing over.
 COMPLETE = ("FINISHED_LENGTH_CAPPED", "FINISHED_STOPPED")
+# Loads need some of the 4,096 fetches that a source serves to one worker at a time.
+MOST_CLAIMS = 1024
 
 
 class Scheduler:
@@ -21,7 +23,7 @@ class Scheduler:
                              for group in kv_cache_config.kv_cache_groups]
         self._workers, self._rows = [], ()
         self._known = {}  # maps requests to the number of tokens that they have here already
-        self._claimed = set()  # requests that wait, and whose source knows so
+        self._claimed = {}  # maps requests that wait, of which the source knows, to their source
         self._loads = set()  # requests whose load has begun, until they finish
         self._step = Step()
 
@@ -32,8 +34,9 @@ class Scheduler:
     def admitted(self, request):
         """The request waits here. May be repeated."""
         source = self._source(request)
-        if source is not None and request.request_id not in self._claimed:
-            self._claimed.add(request.request_id)
+        if source is not None and request.request_id not in self._claimed \
+                and len(self._claimed) < MOST_CLAIMS:
+            self._claimed[request.request_id] = source
             self._step.claim.append(Claim(request.request_id, source))
 
     def matched(self, request, known):
@@ -115,7 +118,8 @@ class Scheduler:
 
     def _end_claim(self, request):
         """Returns whether the workers know of a claim already."""
-        self._claimed.discard(request)
+        if self._claimed.pop(request, None) is None:
+            return False
         before = len(self._step.claim)
         self._step.claim = [one for one in self._step.claim if one.request != request]
         return len(self._step.claim) == before
@@ -128,6 +132,8 @@ class Scheduler:
         params = request.kv_transfer_params or {}
         if not params.get("do_remote_prefill"):
             return None
+        if request.request_id in self._claimed:
+            return self._claimed[request.request_id]
         try:
             return Source.of(params, request.num_prompt_tokens)
         except (KeyError, TypeError, ValueError) as error:

@@ -82,9 +82,11 @@ class Transfers:
             self._loading[one.request] = self._begin(self._load(one),
                                                      functools.partial(self._loaded, one))
         if self._rank.number == 0:  # speaks for the engine
-            for one in step.claim:
-                self._claims[one.request] = self._begin(self._claim(one),
-                                                        functools.partial(self._claim_over, one))
+            # The load waits for its claim, so one that has failed is repeated.
+            for one in [*step.claim, *(load for load in step.load if load.claimed)]:
+                if one.request not in self._claims:
+                    self._claims[one.request] = self._begin(
+                        self._claim(one), functools.partial(self._claim_over, one))
             for one in step.release:
                 if one.request in self._claims:
                     self._claims[one.request].cancel()
