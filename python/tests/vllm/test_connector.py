@@ -129,7 +129,8 @@ def test_aborted_requests_free_the_blocks_at_both_ends():
         params = prefill.prefill("loading", 300, 4)
         request = decode.decode("loading", 300, 4, params)
         decode.abort(request)
-        run([prefill, decode], lambda: decode.loaded(request) and not prefill.requests)
+        run([prefill, decode], lambda: decode.loaded(request))
+        run([prefill, decode], lambda: not prefill.requests)
         # Aborted before it had blocks.
         params = prefill.prefill("early", 100, 5)
         decode.abort(decode.arrive("early", 100, 5, params))
