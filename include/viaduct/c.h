@@ -488,7 +488,7 @@ typedef struct viaduct_publish_options {
   uint64_t part_count;
   uint32_t takers;    /* the groups that may take it; 0: any number */
   int32_t digests;    /* 1: each block gets a digest, which the fetch checks */
-  int64_t life_ns;    /* after it the parcel expires; 0: never */
+  int64_t life_ns;    /* after it the parcel expires, unless all takers have asked; 0: never */
   viaduct_peer owner; /* decides about a parcel of several publishing ranks; {0}: this agent */
   int32_t at_place; /* 1: its name is published at the meeting place, until the handle is closed */
   int32_t zero;     /* 0 */

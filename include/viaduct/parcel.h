@@ -75,8 +75,9 @@ struct PublishOptions {
   std::vector<ParcelPart> parts = {};
   std::vector<PublishedPart> ready = {};  // those that are ready already
   std::uint32_t takers = 0;  // the groups that may take it; 0: any number, until withdraw()
-  std::optional<Duration> life = {};  // after it the parcel expires, by this agent's clock
-  bool digests = false;               // of each block, made as its part becomes ready
+  // After it the parcel expires, by this agent's clock, unless all its takers have asked.
+  std::optional<Duration> life = {};
+  bool digests = false;  // of each block, made as its part becomes ready
   // Publishes the parcel's name at the meeting place of Settings::meet, until its last handle is
   // closed: Agent::findParcel(). publish() then waits for the place, and fails if another agent has
   // published that name. Only for the owner.

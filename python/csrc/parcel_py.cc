@@ -213,7 +213,7 @@ Publishes a parcel, and returns the PublishedParcel. `parts` names all its parts
 blocks of those that are ready; without `parts`, `ready` has all.
 
 takers   how many groups may take it; 0: any number, until withdraw()
-life     seconds after which it expires
+life     seconds after which it expires, unless all takers have asked
 layout   a signature that a fetch may compare
 digests  gives each block a digest, which the fetch checks
 owner    the Peer that decides about a parcel of several publishing ranks, which all name it; without

@@ -435,6 +435,28 @@ TEST_F(ParcelsTest, ADeadlineEndsAFetchThatWaits) {
   EXPECT_EQ(expired.error().code, Code::kTimeout);
 }
 
+// The life of a parcel is for takers that never ask. The others have deadlines of their own.
+TEST_F(ParcelsTest, ALifeDoesNotEndAParcelThatAllTakersHaveAskedFor) {
+  FetchOptions first = takeTwo(one_), second = takeTwo(two_);
+  first.group = {.name = "decode", .size = 2, .rank = 0};
+  second.group = {.name = "decode", .size = 2, .rank = 1};
+  auto one = one_.agent.fetch(at_one_, "kv", std::move(first));
+  ASSERT_TRUE(at_one_.note("after the fetch"));
+  ASSERT_TRUE(owner_.agent.waitNote(60s));  // so the owner knows of the fetch
+  PublishOptions asked = twoParts();
+  asked.takers = 1;
+  asked.life = 1ms;
+  auto parcel = owner_.agent.publish("kv", std::move(asked));
+  auto unasked = owner_.agent.publish("none", {.parts = {kOne}, .takers = 1, .life = 1ms});
+  ASSERT_TRUE(parcel && unasked);
+  EXPECT_EQ(unasked->wait(60s)->outcome, ParcelOutcome::kExpired);
+  auto two = two_.agent.fetch(at_two_, "kv", std::move(second));
+  const Status whole = two->wait(60s);
+  EXPECT_TRUE(whole) << whole.error().text();
+  EXPECT_TRUE(one->wait(60s));
+  EXPECT_EQ(parcel->wait(60s)->outcome, ParcelOutcome::kWhole);
+}
+
 TEST_F(ParcelsTest, ALostOwnerEndsAFetchAsLost) {
   auto fetch = one_.agent.fetch(at_one_, "none", takeTwo(one_));
   ASSERT_TRUE(fetch);

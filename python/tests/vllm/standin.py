@@ -2,6 +2,7 @@
 
 As a program, it is a worker: it reads pickled commands from stdin, and answers on stdout."""
 
+import collections
 import dataclasses
 import enum
 import pickle
@@ -14,6 +15,24 @@ import numpy
 import viaduct
 
 state = types.SimpleNamespace(pp=0, tp=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Version:
+    """The parts of vLLM's contract that not every version has."""
+
+    results: str = ""  # the module that has KVConnectorTransferResults; empty: none
+    hybrid: bool = True  # SupportsHMA
+    handshake: bool = True  # KVConnectorHandshakeMetadata
+    by_stage: bool = True  # set_xfer_handshake_metadata_pp_aware() is called
+    new_request: bool = True  # on_new_request() is called
+    named: bool = True  # get_finished() is called with the requests that have finished
+
+
+OLDER = Version(hybrid=False, handshake=False, by_stage=False, new_request=False, named=False)
+USUAL = Version()
+NEWER = Version(results="base")
+NEWEST = Version(results="outputs")
 
 
 class KVConnectorRole(enum.Enum):
@@ -44,14 +63,14 @@ class KVConnectorTransferResults:
     failed_recving: set
 
 
-def install(*, results):
-    """Makes `import vllm` find these classes, of a version with or without transfer results."""
+def install(version):
+    """Makes `import vllm` find these classes, as this version has them."""
     base = types.ModuleType("base")
     base.KVConnectorBase_V1, base.KVConnectorRole = KVConnectorBase_V1, KVConnectorRole
-    for name in ("KVConnectorMetadata", "KVConnectorHandshakeMetadata", "SupportsHMA"):
+    has = {"KVConnectorMetadata": True, "KVConnectorHandshakeMetadata": version.handshake,
+           "SupportsHMA": version.hybrid}
+    for name in filter(has.get, has):
         setattr(base, name, type(name, (), {"__module__": __name__}))
-    if results:
-        base.KVConnectorTransferResults = KVConnectorTransferResults
     ranks = types.ModuleType("parallel_state")
     ranks.get_pp_group = lambda: types.SimpleNamespace(rank_in_group=state.pp)
     ranks.get_tensor_model_parallel_rank = lambda: state.tp
@@ -60,7 +79,11 @@ def install(*, results):
     for module in (".".join(parts[:i + 1]) for i in range(len(parts))):
         sys.modules[module] = types.ModuleType(module)
     sys.modules["vllm.v1"] = types.ModuleType("vllm.v1")
-    sys.modules["vllm.v1.outputs"] = sys.modules["vllm.v1"].outputs = types.ModuleType("outputs")
+    outputs = types.ModuleType("outputs")
+    sys.modules["vllm.v1.outputs"] = sys.modules["vllm.v1"].outputs = outputs
+    if version.results:
+        {"base": base, "outputs": outputs}[version.results].KVConnectorTransferResults = \
+            KVConnectorTransferResults
     sys.modules[f"{v1}.base"] = sys.modules[v1].base = base
     sys.modules["vllm.distributed"].parallel_state = ranks
 
@@ -71,6 +94,7 @@ class Shape:
 
     engine: str
     tp: int = 1
+    pp: int = 1
     layers: int = 3
     heads: int = 4
     head_size: int = 8
@@ -79,7 +103,10 @@ class Shape:
     blocks: int = 64
     kind: str = "together"  # or "apart", "packed", "mla"
     order: str = "hnd"
+    dtype: str = "uint16"
+    cache_dtype: str = "auto"
     windows: tuple = (0,)   # of each group; 0: all tokens
+    part_pages: int = 0     # the most pages of a part; 0: the default
     extra: dict = dataclasses.field(default_factory=dict)
 
     def config(self):
@@ -87,18 +114,20 @@ class Shape:
         transfer = space(engine_id=self.engine, kv_connector_extra_config=self.extra,
                          kv_buffer_device="cuda", kv_role="kv_both")
         model = space(get_total_num_kv_heads=lambda: self.heads, use_mla=self.kind == "mla")
-        return space(kv_transfer_config=transfer, model_config=model, parallel_config=space(
-            tensor_parallel_size=self.tp, pipeline_parallel_size=1))
+        return space(kv_transfer_config=transfer, model_config=model,
+                     cache_config=space(cache_dtype=self.cache_dtype), parallel_config=space(
+                         tensor_parallel_size=self.tp, pipeline_parallel_size=self.pp))
 
-    def caches(self):
+    def caches(self, layers):
         groups = [types.SimpleNamespace(
-            layer_names=[name for i, name in enumerate(self.names()) if i % len(self.windows) == g],
+            layer_names=[name_of(i) for i in layers if i % len(self.windows) == g],
             kv_cache_spec=types.SimpleNamespace(block_size=self.block))
             for g in range(len(self.windows))]
         return types.SimpleNamespace(num_blocks=self.blocks, kv_cache_groups=groups)
 
-    def names(self):
-        return [f"model.layers.{i}.self_attn.attn" for i in range(self.layers)]
+    def stage(self, pp):
+        """The layers of a pipeline stage."""
+        return range(pp * self.layers // self.pp, (pp + 1) * self.layers // self.pp)
 
     def heads_of(self, rank):
         """The heads of the model that this rank has."""
@@ -110,11 +139,15 @@ class Shape:
         return list(range(rank * here, (rank + 1) * here))
 
 
+def name_of(layer):
+    return f"model.layers.{layer}.self_attn.attn"
+
+
 class Tensor:
     """The part of a torch.Tensor that the connector uses, over a view of a numpy array."""
 
     def __init__(self, view):
-        self.shape, self.view = view.shape, view
+        self.shape, self.dtype, self.view = view.shape, view.dtype, view
 
     def stride(self):
         return tuple(step // self.view.itemsize for step in self.view.strides)
@@ -133,15 +166,15 @@ class Cache:
         pages, heads = shape.blocks * shape.block // shape.page, len(shape.heads_of(rank))
         size, tokens = shape.head_size, shape.page
         if shape.kind == "mla":
-            self.view = numpy.zeros((pages, tokens, size), "uint16")
+            self.view = numpy.zeros((pages, tokens, size), shape.dtype)
             self.values = self.view[:, None, :, None]
         elif shape.kind == "packed":  # (page, head, token, K then V)
-            self.view = numpy.zeros((pages, heads, tokens, 2 * size), "uint16")
+            self.view = numpy.zeros((pages, heads, tokens, 2 * size), shape.dtype)
             self.values = self.view.reshape(pages, heads, tokens, 2, size).transpose(0, 3, 2, 1, 4)
         else:
             inner = (heads, tokens) if shape.order == "hnd" else (tokens, heads)
             outer = (2, pages) if shape.kind == "apart" else (pages, 2)
-            memory = numpy.zeros((*outer, *inner, size), "uint16")
+            memory = numpy.zeros((*outer, *inner, size), shape.dtype)
             self.view = memory.swapaxes(2, 3) if shape.order == "hnd" else memory
             self.values = self.view.swapaxes(0, 1) if shape.kind == "apart" else self.view
 
@@ -155,18 +188,33 @@ def value(seed, layer, tokens, tensors, heads, size):
             + 1).astype("uint16")
 
 
-class Worker:
-    def __init__(self, shape, rank, results):
-        install(results=results)
-        from viaduct.vllm import ViaductConnector
+class Stamped(collections.deque):
+    """Remembers when each request ended."""
 
-        state.tp = rank
-        self.shape, self.rank = shape, rank
-        self.tables = [Cache(shape, rank) for _ in range(shape.layers)]
-        self.connector = ViaductConnector(shape.config(), KVConnectorRole.WORKER, shape.caches())
+    def __init__(self):
+        super().__init__()
+        self.times = {}
+
+    def append(self, ended):
+        self.times[ended.request] = time.monotonic()
+        super().append(ended)
+
+
+class Worker:
+    def __init__(self, shape, pp, tp, version):
+        install(version)
+        from viaduct.vllm import ViaductConnector, _pages
+
+        _pages.MOST_PAGES = shape.part_pages or _pages.MOST_PAGES
+        state.pp, state.tp = pp, tp
+        self.shape, self.rank, self.version = shape, tp, version
+        layers = shape.stage(pp)
+        self.tables = {layer: Cache(shape, tp) for layer in layers}
+        self.connector = ViaductConnector(shape.config(), KVConnectorRole.WORKER,
+                                          kv_cache_config=shape.caches(layers))
+        self.ended = self.connector._worker._ended = Stamped()
         self.connector.register_kv_caches(
-            {name: Tensor(cache.view) for name, cache in zip(shape.names(), self.tables)})
-        self.results = results
+            {name_of(layer): Tensor(cache.view) for layer, cache in self.tables.items()})
 
     def handshake(self):
         return self.connector.get_handshake_metadata()
@@ -182,11 +230,12 @@ class Worker:
         connector.bind_connector_metadata(metadata)
         connector.start_load_kv(None)
         connector.wait_for_save()
-        if self.results:
+        if self.version.results:
             ended = connector.get_transfer_results(finished)
             out = ended.finished_sending, ended.finished_recving, ended.failed_recving, set()
         else:
-            out = *connector.get_finished(finished), set(), \
+            names = (finished,) if self.version.named else ()
+            out = *connector.get_finished(*names), set(), \
                 connector.get_block_ids_with_load_errors()
         connector.clear_connector_metadata()
         return *out, time.perf_counter() - began
@@ -194,6 +243,18 @@ class Worker:
     def lent(self):
         """The leases of the worker's agent, by their state."""
         return self.connector._worker._transfers.agent.statistics()["lent"]
+
+    def ended_at(self, request):
+        """The moment at which the connector had loaded or sent a request, by the host's clock."""
+        return self.ended.times[request]
+
+    def claims(self):
+        """The number of requests of the queue whose source has to know of them."""
+        return len(self.connector._worker._transfers._claims)
+
+    def live(self, seconds):
+        """From now on, requests wait so long for a decode engine."""
+        self.connector._worker._transfers._life = seconds
 
     def rows(self, blocks):
         """Returns the pages of these blocks as rows for Blocks.list()."""
@@ -204,7 +265,7 @@ class Worker:
     def read(self, theirs, blocks):
         """Reads these pages from the other engine without a connector. Returns the seconds."""
         transfers = self.connector._worker._transfers
-        peer = next(iter(transfers._engines.values())).result().sources[0][0].peer
+        peer = next(iter(transfers._engines.values())).result().owner.peer
         ours = viaduct.Blocks.list(self.rows(blocks))
         remote = viaduct.Blocks.list(theirs)
         began = time.perf_counter()
@@ -214,7 +275,7 @@ class Worker:
     def check(self, groups, seed, first, end):
         """Returns how many values of the tokens [first, end) are wrong."""
         wrong = 0
-        for layer, cache in enumerate(self.tables):
+        for layer, cache in self.tables.items():
             start, blocks = groups[layer % len(groups)]
             begin = max(first, start * self.shape.block)
             if begin < end:
@@ -238,7 +299,7 @@ class Worker:
                      self.shape.head_size)
 
     def _fill(self, groups, seed, tokens=None):
-        for layer, cache in enumerate(self.tables):
+        for layer, cache in self.tables.items():
             start, blocks = groups[layer % len(groups)]
             pages = self._pages(blocks)
             if seed is None:

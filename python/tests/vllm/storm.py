@@ -11,31 +11,37 @@ import signal
 import sys
 import time
 
+import standin
 from engines import Engine
 from standin import Shape
 
 LONG = 120  # seconds without any end of a request mean that something hangs
 EXTRA = {"life": 3, "timeout": 5,
-         "viaduct": {"secret": "swordfish", "environment": False, "detect": 0.5, "grace": 0.5}}
+         "viaduct": {"secret": "swordfish", "environment": False, "detect": 1, "grace": 0.5}}
 
 
 class Storm:
-    def __init__(self, seed, tp):
-        self.random = random.Random(seed)
-        self.shapes = [Shape("p", extra=EXTRA, tp=tp[0], blocks=96),
-                       Shape("d", extra=EXTRA, tp=tp[1], blocks=96)]
-        self.engines = [Engine(shape) for shape in self.shapes]
-        self.waiting = []  # (name, tokens, seed, params) that decode has not admitted
-        self.loading = []
+    """Each `shapes` row has fields of the prefill engine's Shape and of the decode engine's."""
+
+    def __init__(self, seed, shapes, version=standin.NEWER):
+        self.random, self.version = random.Random(seed), version
+        self.shapes = [Shape(name, extra=EXTRA, blocks=96, **fields)
+                       for name, fields in zip("pd", shapes)]
+        self.engines = [Engine(shape, version) for shape in self.shapes]
+        self.answers = []  # (name, tokens, seed, params) that the proxy has
+        self.pushed = []  # (name, tokens, seed) that decode has asked for and prefill has not begun
+        self.queue, self.loading = [], []  # requests at decode
         self.results = collections.Counter()
         self.stopped_until = [0.0, 0.0]
         self.number, self.last_end = 0, time.monotonic()
 
     def run(self, requests):
-        while self.number < requests or self.waiting or self.loading:
+        while self.number < requests or self.answers or self.pushed or self.queue or self.loading:
             if self.number < requests:
                 self._fault()
-                self._prefill()
+                self._next()
+            self._push()
+            self._arrive()
             self._admit()
             self._step()
             self._collect()
@@ -55,45 +61,73 @@ class Storm:
         elif roll < 0.01 and not self.stopped_until[which]:
             self.results["stops"] += 1
             self.engines[which].signal(signal.SIGSTOP)
-            self.stopped_until[which] = time.monotonic() + self.random.choice((0.1, 1.0))
-        elif roll < 0.05 and self.loading and not self.stopped_until[1]:
-            request = self.random.choice(self.loading)
-            if request.is_loading and request.status.name == "RUNNING":
-                self.results["aborts"] += 1
-                self.engines[1].abort(request)
+            self.stopped_until[which] = time.monotonic() + self.random.choice((0.1, 2.0))
+        elif roll < 0.06 and not self.stopped_until[1]:
+            self._abort()
+
+    def _abort(self):
+        request = self.random.choice(self.queue + self.loading or [None])
+        if request in self.queue:
+            self.queue.remove(request)
+            self.results["aborts in the queue"] += 1
+            self.engines[1].abort(request)
+        elif request and request.is_loading and request.status.name == "RUNNING":
+            self.results["aborts"] += 1
+            self.engines[1].abort(request)
 
     def _restart(self, which):
         self.results["kills"] += 1
         self.engines[which].kill()
         self.stopped_until[which] = 0.0
-        self.engines[which] = Engine(self.shapes[which])
+        self.engines[which] = Engine(self.shapes[which], self.version)
         if which == 1:
-            self.results["lost with decode"] += len(self.loading)
-            self.loading = []
+            self.results["lost with decode"] += len(self.loading) + len(self.queue)
+            self.loading, self.queue = [], []
 
-    def _prefill(self):
-        if self.stopped_until[0] or len(self.waiting) > 8:
+    def _next(self):
+        """Begins a request: at prefill, or at decode if both legs are sent at once."""
+        if len(self.answers) + len(self.pushed) + len(self.queue) > 8:
             return
-        name, tokens = f"r{self.number}", self.random.randrange(1, 400)
+        one = f"r{self.number}", self.random.randrange(1, 400), self.number
+        if not any(self.stopped_until) and self.random.random() < 0.2 and \
+                len(self.shapes[0].windows) == 1:
+            self.queue.append(self.engines[1].arrive(*one, {
+                "do_remote_prefill": True, "remote_engine_id": "p", "transfer_id": one[0],
+                "viaduct_workers": self.engines[0].workers_of_answers()}))
+            self.pushed.append(one)
+            self.number += 1
+        elif not self.stopped_until[0] and self._prefill(*one):
+            self.number += 1
+
+    def _push(self):
+        if self.pushed and not self.stopped_until[0]:
+            name, tokens, seed = self.pushed[0]
+            if self._prefill(name, tokens, seed, {"transfer_id": name}):
+                self.pushed.pop(0)
+
+    def _prefill(self, name, tokens, seed, params=None):
+        """False: too few blocks are free."""
         status = "FINISHED_ABORTED" if self.random.random() < 0.03 else "FINISHED_LENGTH_CAPPED"
-        params = self.engines[0].prefill(name, tokens, self.number, status=status)
-        if params is not None:
-            self.waiting.append((name, tokens, self.number, params))
-        elif status == "FINISHED_LENGTH_CAPPED":
-            return  # too few blocks are free
-        else:
-            self.results["aborted at prefill"] += 1
-        self.number += 1
+        answer = self.engines[0].prefill(name, tokens, seed, params, status)
+        if answer is not None and params is None:
+            self.answers.append((name, tokens, seed, answer))
+        if answer is None and status == "FINISHED_LENGTH_CAPPED":
+            return False
+        self.results["aborted at prefill"] += status == "FINISHED_ABORTED"
+        return True
+
+    def _arrive(self):
+        while self.answers and not self.stopped_until[1] and self.random.random() < 0.7:
+            self.queue.append(self.engines[1].arrive(*self.answers.pop(0)))
 
     def _admit(self):
-        while self.waiting and not self.stopped_until[1]:
-            name, tokens, seed, params = self.waiting[0]
-            known = self.random.randrange(0, tokens // 16 + 1) * 16
-            request = self.engines[1].decode(name, tokens, seed, params, known)
-            if request is None:
+        while self.queue and not self.stopped_until[1] and self.random.random() < 0.7:
+            request = self.queue[0]
+            size = self.shapes[1].block
+            known = self.random.randrange(0, request.num_prompt_tokens // size + 1) * size
+            if not self.engines[1].admit(request, known):
                 return
-            self.waiting.pop(0)
-            self.loading.append(request)
+            self.loading.append(self.queue.pop(0))
 
     def _step(self):
         for which, engine in enumerate(self.engines):
@@ -125,16 +159,25 @@ class Storm:
             assert sorted(engine.free) == list(range(1, engine.shape.blocks))
 
 
+ENGINES = {
+    "TP 1 to TP 1": ({}, {}),
+    "TP 2 to TP 2": ({"tp": 2}, {"tp": 2}),
+    "TP 2 to TP 1, larger blocks": ({"tp": 2}, {"block": 32, "page": 32}),
+    "MLA, TP 1 to TP 2": ({"kind": "mla", "heads": 1}, {"kind": "mla", "heads": 1, "tp": 2}),
+    "windows, TP 1 to TP 2": ({"windows": (0, 32)}, {"windows": (0, 32), "tp": 2}),
+}
+
+
 def main(requests=1000, seed=1):
-    for tp in ((1, 1), (2, 2)):
-        storm = Storm(seed, tp)
+    for name, shapes in ENGINES.items():
+        storm = Storm(seed, shapes)
         try:
             began = time.monotonic()
             results = storm.run(requests)
             seconds = time.monotonic() - began
         finally:
             storm.close()
-        print(f"TP {tp[0]} to TP {tp[1]}: {requests} requests in {seconds:.1f} s: {dict(results)}")
+        print(f"{name}: {requests} requests in {seconds:.1f} s: {dict(results)}")
 
 
 if __name__ == "__main__":

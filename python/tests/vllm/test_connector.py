@@ -3,17 +3,24 @@
 import os
 import pickle
 import signal
-import sys
 
 import pytest
 import standin
-from engines import Engine, run
+from engines import Engine, run, use
 from standin import Shape
-from storm import Storm
+from storm import ENGINES, Storm
 
 import viaduct
 
-SECRET = {"viaduct": {"secret": "swordfish", "environment": False, "detect": 0.5, "grace": 0.5}}
+# A killed process closes its sockets, so only a frozen one has to be detected.
+SECRET = {"viaduct": {"secret": "swordfish", "environment": False, "detect": 60, "grace": 0.5}}
+FROZEN = {"viaduct": {**SECRET["viaduct"], "detect": 0.5}}
+
+
+@pytest.fixture(autouse=True)
+def usual_version():
+    """Tests import the connector's modules for this version."""
+    use(standin.USUAL)
 
 
 def shape(engine, **fields):
@@ -21,8 +28,9 @@ def shape(engine, **fields):
     return Shape(engine, **fields)
 
 
-def moved(prefill, decode, tokens=100, name="r", seed=3, known=0, params=None):
-    """Moves one request. Returns ("ok", wrong values) or ("failed", 0)."""
+def moved(prefill, decode, tokens=100, name="r", seed=3, known=0, params=None, alone=False):
+    """Moves one request. Returns ("ok", wrong values) or ("failed", 0), when the prefill engine has
+    its blocks back. `alone`: does not wait for those."""
     params = prefill.prefill(name, tokens, seed) if params is None else params
     request = decode.decode(name, tokens, seed, pickle.loads(pickle.dumps(params)), known)
     end = None
@@ -30,7 +38,7 @@ def moved(prefill, decode, tokens=100, name="r", seed=3, known=0, params=None):
     def done():
         nonlocal end
         end = end or decode.loaded(request)
-        return end and not prefill.requests
+        return end and (alone or not prefill.requests)
 
     run([prefill, decode], done)
     return end
@@ -47,6 +55,9 @@ PAIRS = {
     "packed": ({"kind": "packed"}, {"kind": "packed", "block": 32}),
     "latent rows": ({"kind": "mla", "heads": 1, "tp": 2}, {"kind": "mla", "heads": 1}),
     "fewer heads than ranks": ({"heads": 1, "tp": 2}, {"heads": 1}),
+    "stages at prefill": ({"pp": 2, "tp": 2}, {}),
+    "stages at decode": ({}, {"pp": 2}),
+    "other stages": ({"pp": 2}, {"pp": 3}),
 }
 
 
@@ -63,30 +74,52 @@ def test_a_request_moves(pair):
 
 def test_groups_with_windows_move():
     windows = (0, 32)
-    with Engine(shape("p", windows=windows, layers=4), results=True) as prefill, \
-            Engine(shape("d", windows=windows, layers=4, tp=2), results=True) as decode:
+    with Engine(shape("p", windows=windows, layers=4), standin.NEWER) as prefill, \
+            Engine(shape("d", windows=windows, layers=4, tp=2), standin.NEWER) as decode:
         assert moved(prefill, decode, tokens=200) == ("ok", 0)
         assert moved(prefill, decode, name="hit", known=64, tokens=200, seed=9) == ("ok", 0)
-        # One group only is handed over: the other end cannot know what it lacks.
+        # The two ends mean other pages.
         params = prefill.prefill("bad", 200, 11)
-        params["viaduct_pages"][1] = [0, 1]
+        params["viaduct_pages"][1] = [0, 13]
         assert moved(prefill, decode, name="bad", tokens=200, seed=11, params=params)[0] == "failed"
 
 
-def test_without_results_there_is_one_group():
-    from viaduct.vllm import _connector, _engine
+VERSIONS = {"older": standin.OLDER, "usual": standin.USUAL, "newer": standin.NEWER,
+            "newest": standin.NEWEST}
 
-    assert issubclass(_connector.ViaductConnector, _engine.Hybrid)
-    modules = {name for name in sys.modules if name.startswith(("vllm", "viaduct.vllm"))}
-    kept = {name: sys.modules.pop(name) for name in modules}
-    try:
-        standin.install(results=False)
-        from viaduct.vllm import ViaductConnector
 
-        assert not hasattr(ViaductConnector, "request_finished_all_groups")
-        assert not hasattr(ViaductConnector, "get_transfer_results")
-    finally:
-        sys.modules.update(kept)
+@pytest.mark.parametrize("there, here", [("older", "usual"), ("usual", "older"), ("newer", "older"),
+                                         ("older", "newest"), ("newest", "newer")])
+def test_versions_of_vllm_work_together(there, here):
+    with Engine(shape("p"), VERSIONS[there]) as prefill, \
+            Engine(shape("d"), VERSIONS[here]) as decode:
+        assert moved(prefill, decode) == ("ok", 0)
+        params = prefill.prefill("r", 100, 3)
+        params["transfer_id"] = "of another request"
+        params["viaduct_workers"][0][3] = "00" * 16
+        assert moved(prefill, decode, params=params, alone=True) == ("failed", 0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_several_groups_need_a_report_of_failed_loads(version):
+    connector = use(VERSIONS[version])
+    reports = bool(VERSIONS[version].results)
+    assert hasattr(connector, "request_finished_all_groups") == reports
+    assert hasattr(connector, "get_transfer_results") == reports
+    assert any(base.__name__ == "SupportsHMA" for base in connector.__mro__) == reports
+
+
+def test_a_vllm_without_a_cache_config_is_refused():
+    connector = use(standin.OLDER)
+    with pytest.raises(viaduct.UnsupportedError, match="later version"):
+        connector(shape("d").config(), standin.KVConnectorRole.SCHEDULER)
+
+
+def test_a_vllm_that_names_no_workers_hands_nothing_over(caplog):
+    with Engine(shape("p")) as prefill:
+        prefill.connector.set_xfer_handshake_metadata({})
+        assert prefill.prefill("r", 100, 3) is None
+        assert not prefill.requests and "set_xfer_handshake_metadata" in caplog.text
 
 
 def test_aborted_requests_free_the_blocks_at_both_ends():
@@ -100,9 +133,7 @@ def test_aborted_requests_free_the_blocks_at_both_ends():
         run([prefill, decode], lambda: not prefill.requests)
         # Aborted before it had blocks.
         params = prefill.prefill("early", 100, 5)
-        request = decode.decode("early", 100, 5, {**params, "do_remote_prefill": False})
-        request.kv_transfer_params = dict(params)
-        decode.abort(request)
+        decode.abort(decode.arrive("early", 100, 5, params))
         run([prefill, decode], lambda: not prefill.requests)
         # Aborted at the source: nothing is handed over.
         assert prefill.prefill("cut", 100, 6, status="FINISHED_ABORTED") is None
@@ -110,7 +141,7 @@ def test_aborted_requests_free_the_blocks_at_both_ends():
 
 
 def test_params_that_were_used_before_are_an_error():
-    with Engine(shape("p")) as prefill, Engine(quick("d")) as decode:
+    with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
         params = prefill.prefill("r", 100, 3)
         assert moved(prefill, decode, params=params) == ("ok", 0)
         assert moved(prefill, decode, name="again", params=params) == ("failed", 0)
@@ -119,7 +150,7 @@ def test_params_that_were_used_before_are_an_error():
 
 def test_an_expired_parcel_is_an_error_and_never_other_text():
     with Engine(shape("p", extra={**SECRET, "life": 0.05})) as prefill, \
-            Engine(quick("d")) as decode:
+            Engine(shape("d")) as decode:
         params = prefill.prefill("r", 100, 3)
         run([prefill], lambda: not prefill.requests)
         prefill.prefill("other", 900, 4)  # takes the blocks that have become free
@@ -136,8 +167,7 @@ def test_a_killed_prefill_fails_its_requests_and_a_new_life_serves_others():
         assert request.end == ("failed", 0)
         with Engine(shape("p")) as prefill:  # the same engine_id
             assert moved(prefill, decode, name="new", seed=5) == ("ok", 0)
-            address = prefill.connector._scheduler._workers[0][2]
-            lost["viaduct_workers"][0][2] = address
+            lost["viaduct_workers"][0][2] = prefill.workers_of_answers()[0][2]
             # Blocks of the new life are under other names, but its address may be the old one.
             assert moved(prefill, decode, name="late", params=lost, seed=4) == ("failed", 0)
 
@@ -158,6 +188,95 @@ def test_a_killed_decode_frees_the_blocks():
         assert len(prefill.free) == prefill.shape.blocks - 1
 
 
+def test_a_rank_that_fails_ends_the_load_of_all():
+    with Engine(shape("p", tp=2), standin.NEWER) as prefill, \
+            Engine(quick("d", tp=2), standin.NEWER) as decode:
+        assert moved(prefill, decode) == ("ok", 0)
+        params = prefill.prefill("r", 300, 4)
+        prefill.step()
+        # Rank 0 at decode reads from rank 0 at prefill only, which lives.
+        prefill.workers[1].kill()
+        request = decode.decode("r", 300, 4, params)
+        run([decode], lambda: end_of(decode, request))
+        assert (request.end, request.failed_ranks) == (("failed", 0), 2)
+
+
+def test_the_death_of_a_decode_engine_in_whose_queue_a_request_waits_frees_the_blocks():
+    with Engine(shape("p", tp=2)) as prefill:
+        with Engine(shape("d")) as decode:
+            assert moved(prefill, decode) == ("ok", 0)
+            params = prefill.prefill("r", 100, 4)
+            prefill.step()
+            lent = prefill.ask("lent")
+            decode.arrive("r", 100, 4, params)
+            decode.step()
+            run([prefill, decode], lambda: prefill.ask("lent") != lent)
+            assert prefill.requests
+        run([prefill], lambda: not prefill.requests)
+
+
+def test_a_claim_that_fails_is_repeated():
+    with Engine(shape("p")) as prefill, Engine(quick("d")) as decode:
+        params = prefill.prefill("r", 100, 4)
+        prefill.step()
+        prefill.signal(signal.SIGSTOP)
+        request = decode.arrive("r", 100, 4, params)
+        decode.step()
+        run([decode], lambda: decode.ask("claims") == [0])
+        prefill.signal(signal.SIGCONT)
+        assert decode.admit(request)
+        run([prefill, decode], lambda: end_of(decode, request) and not prefill.requests)
+        assert request.end == ("ok", 0)
+
+
+def test_a_long_queue_leaves_room_for_loads(monkeypatch):
+    from viaduct.vllm import _scheduler
+
+    monkeypatch.setattr(_scheduler, "MOST_CLAIMS", 1)
+    with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
+        requests = [decode.arrive(f"r{i}", 100, i, prefill.prefill(f"r{i}", 100, i))
+                    for i in range(4)]
+        decode.step()
+        assert decode.ask("claims") == [1]
+        for request in requests:
+            assert decode.admit(request)
+        run([prefill, decode], lambda: all([end_of(decode, one) for one in requests]))
+        assert {one.end for one in requests} == {("ok", 0)}
+        run([prefill], lambda: not prefill.requests)
+
+
+def test_a_request_may_wait_longer_than_its_life():
+    with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
+        known = prefill.prefill("first", 100, 3)
+        assert moved(prefill, decode, name="first", params=known) == ("ok", 0)
+        request = decode.arrive("r", 100, 4, pushed(known, "t1"))
+        decode.step()
+        # Its fetch comes after that of the waiting request.
+        assert moved(prefill, decode, name="second", seed=5) == ("ok", 0)
+        prefill.ask("live", 0.05)
+        prefill.prefill("r", 100, 4, {"transfer_id": "t1"})
+        prefill.prefill("other", 100, 6)  # nobody takes it
+        run([prefill, decode], lambda: "other" not in prefill.requests)
+        assert decode.admit(request)
+        run([prefill, decode], lambda: end_of(decode, request) and not prefill.requests)
+        assert request.end == ("ok", 0)
+
+
+def test_a_request_aborted_before_its_publication_frees_the_blocks():
+    with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
+        known = prefill.prefill("first", 100, 3)
+        assert moved(prefill, decode, name="first", params=known) == ("ok", 0)
+        waiting = decode.arrive("in the queue", 100, 4, pushed(known, "t1"))
+        loading = decode.decode("loading", 100, 5, pushed(known, "t2"))
+        decode.step()
+        decode.abort(waiting)
+        decode.abort(loading)
+        run([decode], lambda: end_of(decode, loading))
+        prefill.prefill("r1", 100, 4, {"transfer_id": "t1"})
+        prefill.prefill("r2", 100, 5, {"transfer_id": "t2"})
+        run([prefill, decode], lambda: not prefill.requests)
+
+
 def test_blocks_that_nobody_asks_for_are_free_after_their_life():
     with Engine(shape("p", extra={**SECRET, "life": 0.05})) as prefill:
         prefill.prefill("r", 100, 4)
@@ -165,8 +284,8 @@ def test_blocks_that_nobody_asks_for_are_free_after_their_life():
 
 
 def test_a_frozen_prefill_fails_its_requests():
-    with Engine(shape("p", extra={**SECRET, "life": 1})) as prefill, \
-            Engine(quick("d")) as decode:
+    with Engine(shape("p", extra={**FROZEN, "life": 1})) as prefill, \
+            Engine(shape("d", extra={**FROZEN, "timeout": 2})) as decode:
         assert moved(prefill, decode) == ("ok", 0)
         params = prefill.prefill("r", 100, 4)
         prefill.signal(signal.SIGSTOP)
@@ -182,15 +301,13 @@ def test_a_prompt_that_another_engine_computes_later_is_awaited():
     with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
         known = prefill.prefill("first", 100, 3)
         assert moved(prefill, decode, name="first", params=known) == ("ok", 0)
-        asked = {**{key: known[key] for key in ("remote_engine_id", "viaduct_workers")},
-                 "do_remote_prefill": True, "transfer_id": "t1"}
-        request = decode.decode("r", 100, 4, asked)
+        request = decode.decode("r", 100, 4, pushed(known, "t1"))
         decode.step()
         prefill.prefill("r", 100, 4, {"transfer_id": "t1"})
         run([prefill, decode], lambda: end_of(decode, request) and not prefill.requests)
         assert request.end == ("ok", 0)
         # The source gives up: the waiting engine hears it at once.
-        request = decode.decode("r", 100, 4, {**asked, "transfer_id": "t2"})
+        request = decode.decode("r", 100, 4, pushed(known, "t2"))
         decode.step()
         prefill.prefill("r", 100, 4, {"transfer_id": "t2"}, "FINISHED_ABORTED")
         run([prefill, decode], lambda: end_of(decode, request), seconds=20)
@@ -208,7 +325,7 @@ def test_agents_are_found_by_name(monkeypatch):
     with viaduct.Agent(name="p/0/0", environment=False) as there, \
             viaduct.Agent(name="d/0/0", environment=False) as here:
         memory = there.allocate(_remote.DESCRIPTION_BYTES)
-        memoryview(memory)[:] = _remote.describe([layer], 0, 1, 0, 1)
+        memoryview(memory)[:] = _remote.describe([layer], _remote.Rank(0, 1, 0, 2), [16])
         told = there.publish(_remote.DESCRIPTION, {_remote.DESCRIPTION_PART: memory})
         names = []
 
@@ -216,11 +333,13 @@ def test_agents_are_found_by_name(monkeypatch):
             names.append(name)
             return agent.connect(there.card)
 
+        # This agent stands for both ranks.
+
         monkeypatch.setattr(_remote, "find", find)
-        engine = asyncio.run(_remote.open_engine(here, Source("p", "r"), [layer], (0, 1, 0, 1), 10))
-        assert set(names) == {"p/0/0"}
-        assert [source[1:] for source in engine.sources] == [(1, 0)]
-        assert engine.takes == {(0, 0): [layer]}
+        source, rank = Source("p", "r", 100), _remote.Rank(0, 1, 0, 1)
+        engine = asyncio.run(_remote.open_engine(here, source, [layer], rank, 10))
+        assert names == ["p/0/0", "p/0/1"]
+        assert engine.why is None and engine.owner.rank.tp == 0
         told.withdraw()
 
 
@@ -230,27 +349,96 @@ def test_params_without_a_source_are_computed_here():
         assert not request.is_loading
 
 
-def test_engines_that_do_not_fit_are_named():
-    with Engine(shape("p", head_size=16)) as prefill, Engine(quick("d")) as decode:
-        assert moved(prefill, decode) == ("failed", 0)
+MISFITS = {
+    "dtype": ({"dtype": "int16"}, {}, "dtype is int16 there and uint16 here"),
+    "layers": ({"layers": 2}, {}, "layer model.layers.2.self_attn.attn of rank"),
+    "windows": ({"windows": (0, 32)}, {"windows": (0, 64)}, "the same sliding window"),
+}
+
+
+@pytest.mark.parametrize("pair", MISFITS)
+def test_engines_that_do_not_fit_are_named(pair, capfd):
+    there, here, text = MISFITS[pair]
+    with Engine(shape("p", **there), standin.NEWER) as prefill, \
+            Engine(shape("d", tp=2, **here), standin.NEWER) as decode:
+        assert moved(prefill, decode, tokens=200) == ("failed", 0)
+        assert not prefill.requests
+    logged = capfd.readouterr().err
+    # Both ranks name the reason.
+    assert logged.count(text) >= 2 and "what to do: " in logged
+
+
+@pytest.mark.parametrize("fields, text", [
+    ({"head_size": 16}, "head_size is 16 there and 8 here"),
+    ({"heads": 8}, "heads is 8 there and 4 here"),
+    ({"kind": "packed"}, "tensors is 1 there and 2 here")])
+def test_layers_that_do_not_fit_are_named(fields, text):
+    from viaduct.vllm import _pages, _remote
+
+    def layers(**fields):
+        one = shape("x", **fields)
+        tensor = standin.Tensor(standin.Cache(one, 0).view)
+        return [_pages.Layer("l", tensor, 0, 16, one.heads, 1)]
+
+    rank = _remote.Rank(0, 1, 0, 1)
+    there = _remote.Remote(None, None, _remote.describe(layers(**fields), rank, [16]))
+    with pytest.raises(viaduct.InvalidError, match=f"layer l of rank 0 of 1 .*{text}.*what to do"):
+        there.taken_by(layers(), rank)
+
+
+def test_quantized_caches_are_told_apart():
+    from viaduct.vllm import _pages
+
+    def dtype(stored):
+        tensor = standin.Tensor(standin.Cache(shape("x", dtype="uint8"), 0).view)
+        return _pages.Layer("l", tensor, 0, 16, 4, 1, stored).kind.dtype
+
+    assert dtype("fp8") == dtype("fp8_e4m3") != dtype("fp8_e5m2")
+    assert dtype("auto") == "uint8"
+
+
+def test_long_requests_have_several_parts():
+    from viaduct.vllm import _pages
+
+    stacks, pages = [(0, 2, 32), (1, 1, 8)], [(0, 8192), (3, 0)]
+    parts = _pages.parts_of(stacks, pages)
+    assert [part[1:] for part in parts] == [(i * 4, 4) for i in range(8)]
+    # Another number of pages has other parts: one number never means other layers.
+    others = _pages.parts_of(stacks, [(0, 9000), (3, 1)])
+    assert not {part.component for part in parts} & {part.component for part in others}
+    assert _pages.signature(pages) != _pages.signature([(0, 8192), (3, 1)])
+
+
+@pytest.mark.parametrize("kind", ["together", "apart", "mla"])
+def test_parts_of_few_layers_move(kind, monkeypatch):
+    """A part has one layer here, as with prompts of a million tokens."""
+    from viaduct.vllm import _pages
+
+    monkeypatch.setattr(_pages, "MOST_PAGES", 1)
+    fields = {"kind": kind, "part_pages": 1}
+    with Engine(shape("p", **fields)) as prefill, Engine(shape("d", **fields)) as decode:
+        assert moved(prefill, decode) == ("ok", 0)
+        assert moved(prefill, decode, name="hit", seed=5, known=64) == ("ok", 0)
 
 
 def test_bad_configurations_are_refused():
     from viaduct.vllm._pages import Layer
+    from viaduct.vllm._remote import Rank
     from viaduct.vllm._transfers import Transfers
 
+    rank = Rank(0, 1, 0, 1)
     with pytest.raises(viaduct.InvalidError, match="lief"):
-        Transfers([], (0, 1, 0, 1), "d", None, lief=3)
+        Transfers([], rank, [16], "d", None, lief=3)
     with pytest.raises(viaduct.InvalidError, match="sekret"):
-        Transfers([], (0, 1, 0, 1), "d", None, viaduct={"sekret": "x"})
+        Transfers([], rank, [16], "d", None, viaduct={"sekret": "x"})
     with pytest.raises(viaduct.InvalidError, match="Mamba"):
         Layer("l", [], 0, 16, 4, 1)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_storm_uses_no_wrong_value_and_leaves_no_block_taken(ranks):
-    requests = int(os.environ.get("VIADUCT_VLLM_REQUESTS", 120)) // 2
-    storm = Storm(seed=int(os.environ.get("VIADUCT_SEED", 5)), tp=(ranks, ranks))
+@pytest.mark.parametrize("engines", ENGINES)
+def test_a_storm_uses_no_wrong_value_and_leaves_no_block_taken(engines):
+    requests = int(os.environ.get("VIADUCT_VLLM_REQUESTS", 150)) // len(ENGINES)
+    storm = Storm(int(os.environ.get("VIADUCT_SEED", 5)), ENGINES[engines])
     try:
         results = storm.run(requests)
     finally:
@@ -259,10 +447,17 @@ def test_a_storm_uses_no_wrong_value_and_leaves_no_block_taken(ranks):
     assert results["ok"] > requests // 2, results
 
 
+def pushed(known, name):
+    """The params of a decode leg that is sent at once with the prefill leg. `known` is an answer of
+    the prefill engine."""
+    return {"do_remote_prefill": True, "remote_engine_id": "p", "transfer_id": name,
+            "viaduct_workers": known["viaduct_workers"]}
+
+
 def end_of(engine, request):
     request.end = getattr(request, "end", None) or engine.loaded(request)
     return request.end
 
 
 def quick(engine, **fields):
-    return shape(engine, extra={**SECRET, "timeout": 2}, **fields)
+    return shape(engine, extra={**SECRET, "timeout": 5}, **fields)

@@ -2,6 +2,7 @@
 
 import viaduct
 from viaduct.vllm import _engine
+from viaduct.vllm._remote import Rank
 from viaduct.vllm._scheduler import Scheduler
 from viaduct.vllm._worker import Worker
 
@@ -10,19 +11,19 @@ class _Connector(_engine.Base):
     """Moves the KV caches of requests between engines, each as one parcel: docs/vllm.md."""
 
     def __init__(self, vllm_config, role, kv_cache_config=None):
-        super().__init__(vllm_config, role, kv_cache_config)
         if kv_cache_config is None:
             raise viaduct.UnsupportedError(
                 "ViaductConnector: this vLLM gives a connector no KVCacheConfig; what to do: use a "
                 "later version")
+        super().__init__(vllm_config, role, kv_cache_config)
         parallel = vllm_config.parallel_config
         self._scheduler = self._worker = None
         if role == _engine.Role.SCHEDULER:
             self._scheduler = Scheduler(vllm_config, kv_cache_config)
         else:
             pp, tp = _engine.ranks()
-            place = (pp, parallel.pipeline_parallel_size, tp, parallel.tensor_parallel_size)
-            self._worker = Worker(vllm_config, kv_cache_config, place)
+            rank = Rank(pp, parallel.pipeline_parallel_size, tp, parallel.tensor_parallel_size)
+            self._worker = Worker(vllm_config, kv_cache_config, rank)
 
     @classmethod
     def get_required_kvcache_layout(cls, vllm_config):
@@ -36,6 +37,9 @@ class _Connector(_engine.Base):
 
     def set_xfer_handshake_metadata_pp_aware(self, metadata):
         self._scheduler.set_workers(metadata.values())
+
+    def on_new_request(self, request):
+        self._scheduler.admitted(request)
 
     def get_num_new_matched_tokens(self, request, num_computed_tokens):
         return self._scheduler.matched(request, num_computed_tokens)
@@ -69,7 +73,7 @@ class _Connector(_engine.Base):
     def wait_for_save(self):
         pass
 
-    def get_finished(self, finished_req_ids):
+    def get_finished(self, finished_req_ids=None):
         return self._worker.finished()[:2]
 
     def get_block_ids_with_load_errors(self):
@@ -93,5 +97,5 @@ else:
         def request_finished_all_groups(self, request, block_ids):
             return self._scheduler.finished(request, block_ids)
 
-        def get_transfer_results(self, finished_req_ids):
+        def get_transfer_results(self, finished_req_ids=None):
             return _engine.TransferResults(*self._worker.finished())

@@ -7,36 +7,39 @@ from viaduct.vllm import _engine
 
 @dataclasses.dataclass
 class Handshake(_engine.Handshake):
-    """The address of a worker's agent. `agent` is new in each life of the worker."""
+    """A worker: the address of its agent, and its stacks as _pages.parts_of() takes them.
+
+    `agent` is new in each life of the worker."""
 
     pp: int
     tp: int
     address: str
     agent: str
+    stacks: tuple
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
     """A request's KV cache at the engine that computed it, from the request's kv_transfer_params.
 
-    `workers` has rows (pp, tp, address, agent). Empty: the agents are found by name, and the parcel
-    may not be published yet. `pages` has a row (first page, pages) for each group of caches."""
+    `workers` has rows (pp, tp, address, agent). Empty: the agents are found by name. `pages` has a
+    row (first block, blocks) for each group of caches. Empty: all blocks of the tokens."""
 
     engine: str
     parcel: str
-    tokens: int = 0
+    tokens: int
     workers: tuple = ()
     pages: tuple = ()
 
     @classmethod
-    def of(cls, params):
+    def of(cls, params, prompt):
         rows = [params.get("viaduct_workers") or (), params.get("viaduct_pages") or ()]
         workers, pages = (tuple(tuple(row) for row in table) for table in rows)
         return cls(str(params["remote_engine_id"]), str(params["transfer_id"]),
-                   int(params.get("remote_num_tokens") or 0), workers, pages)
+                   int(params.get("remote_num_tokens") or prompt), workers, pages)
 
     def params(self, request_id, tp_size):
-        host, _, port = self.workers[0][2].rpartition(":") if self.workers else ("", "", "0")
+        host, _, port = self.workers[0][2].rpartition(":")
         return {"do_remote_prefill": True, "do_remote_decode": False,
                 "remote_engine_id": self.engine, "remote_request_id": request_id,
                 "remote_host": host, "remote_port": int(port), "tp_size": tp_size,
@@ -47,23 +50,35 @@ class Source:
 
 @dataclasses.dataclass
 class Publish:
-    """A finished request: its blocks in each group, from the group's first page on."""
+    """A finished request. All workers publish one parcel, which the first worker decides about.
+    Without blocks, the parcel ends at once: an engine that waits for it hears so."""
 
     request: str
     parcel: str
-    blocks: list  # a row (first page, block ids) for each group
+    pages: tuple  # as in Source
+    blocks: list  # the block ids of each group
+    parts: list  # of all workers
+    owner: str  # the address of the first worker
+
+
+@dataclasses.dataclass
+class Claim:
+    """A request that waits here. Its source learns that this engine will ask, or has died."""
+
+    request: str
+    source: Source
 
 
 @dataclasses.dataclass
 class Load:
-    """Blocks to fill, in each group from the block with `first_token` on. Without blocks, the
-    worker tells the source that it needs nothing."""
+    """Blocks to fill, in each group from the block with `first_token` on."""
 
     request: str
     source: Source
-    first_token: int = 0
-    tokens: int = 0
-    blocks: list = dataclasses.field(default_factory=list)
+    first_token: int
+    tokens: int
+    claimed: bool  # in an earlier step
+    blocks: list = dataclasses.field(default_factory=list)  # (first block, block ids)
 
 
 @dataclasses.dataclass
@@ -71,6 +86,10 @@ class Step(_engine.Metadata):
     """The metadata of a step."""
 
     publish: list = dataclasses.field(default_factory=list)
-    cancel: list = dataclasses.field(default_factory=list)  # requests that have ended
-    refuse: list = dataclasses.field(default_factory=list)  # parcels that will never be published
+    claim: list = dataclasses.field(default_factory=list)
     load: list = dataclasses.field(default_factory=list)
+    cancel: list = dataclasses.field(default_factory=list)  # names of requests that have ended
+    release: list = dataclasses.field(default_factory=list)  # claims that need nothing
+
+    def is_empty(self):
+        return not any((self.publish, self.claim, self.load, self.cancel, self.release))

@@ -1,12 +1,20 @@
 """The places of the pages of a KV cache, and plans between the pages of two engines. A page is one
-block of one layer, as the kernels see blocks. Plain values: needs no agent and no vLLM."""
+block of one layer, as the kernels see blocks. Plain values: needs no agent and no vLLM.
+
+A stack is the layers of a worker that are alike. A part of a parcel has the pages of some layers of
+one stack: layer after layer, and page after page in each layer, K before V."""
 
 import array
 import dataclasses
+import zlib
+from typing import NamedTuple
+
+import numpy  # which vLLM needs as well
 
 import viaduct
 
-FAR = 1 << 40  # more pages than any pool has
+MOST_PAGES = 1 << 16  # of a part, because one message lists them
+POOL = 1 << 26  # more pages than any part has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,26 +25,35 @@ class Kind:
     heads: int
     head_size: int
     element_bytes: int
+    dtype: str
     tokens: int
     order: str
 
-    def layout(self, tp, rank, places, blocks):
+    def layout(self, tp, rank, pools):
+        """Returns the layout of layers, of which each has a row (places, pages) in `pools`."""
         cache = viaduct.KvCache([0], self.head_size, kv_heads=self.heads, tensors=self.tensors,
                                 element_bytes=self.element_bytes)
-        group = viaduct.KvGroup([cache], block_tokens=self.tokens, blocks=blocks, places=places)
-        return viaduct.KvLayout([group], order=self.order, tp=tp, rank=rank)
+        groups = [viaduct.KvGroup([cache], block_tokens=self.tokens, blocks=pages, places=places)
+                  for places, pages in pools]
+        return viaduct.KvLayout(groups, order=self.order, tp=tp, rank=rank)
 
     def bare(self, tp, rank):
-        return self.layout(tp, rank, (), 0)
+        return self.layout(tp, rank, [((), 0)])
 
     def page_bytes(self, tp):
         return self.bare(tp, 0).page_bytes()
+
+    def part_layout(self, tp, rank, layers):
+        """Returns the layout of a part with so many layers. The pages of all are in one pool."""
+        size = self.page_bytes(tp)
+        places = [(i * size, self.tensors * size) for i in range(self.tensors)]
+        return self.layout(tp, rank, [(places, POOL)] * layers)
 
 
 class Layer:
     """The cache of one layer of this worker, from its tensor."""
 
-    def __init__(self, name, tensor, group, tokens, heads, tp):
+    def __init__(self, name, tensor, group, tokens, heads, tp, dtype="auto"):
         if isinstance(tensor, (list, tuple)):
             raise viaduct.InvalidError(f"register_kv_caches: layer {name} has the state of a "
                                        "recurrent layer (Mamba), which this connector does not "
@@ -72,10 +89,10 @@ class Layer:
         if page_heads != heads_here or tokens % page_tokens != 0:
             raise _unknown(name, shape)
         order = "nhd" if page_heads == 1 or by_token > by_head else "hnd"
-        self.kind = Kind(tensors, heads, rest[2], bytes_of, page_tokens, order)
+        self.kind = Kind(tensors, heads, rest[2], bytes_of, _dtype(tensor, dtype), page_tokens,
+                         order)
         self.bytes = self.kind.page_bytes(tp)
         self.per_block = tokens // page_tokens  # pages of a block of the scheduler
-        self.touching = tensors == 1 or self.apart == self.bytes  # K and V
 
     @property
     def extent(self):
@@ -88,25 +105,90 @@ class Layer:
             places.append((self.address + self.apart, self.stride))
         return places
 
-    def blocks(self):
-        """Returns all pages as Blocks. If K and V do not touch, those of V follow those of K."""
-        if self.touching:
-            size = self.bytes * self.kind.tensors
-            return viaduct.Blocks.list([(self.address, size, 0, self.stride, self.count)])
-        return viaduct.Blocks.list([(place, self.bytes, 0, self.stride, self.count)
-                                    for place, _ in self.places()])
-
-    def numbers(self, ids):
-        """Returns the numbers in blocks() of these pages, K before V."""
-        if self.touching:
-            return ids
-        return array.array("I", [one for page in ids for one in (page, self.count + page)])
-
 
 def _unknown(name, shape):
     return viaduct.UnsupportedError(
         f"register_kv_caches: the cache of layer {name} has the unknown shape {shape}; what to do: "
         "choose another attention backend, or another connector")
+
+
+def _dtype(tensor, stored):
+    """Returns the type of the elements. Quantized ones are bytes, and `stored` says their type."""
+    if tensor.element_size() == 1 and stored != "auto":
+        return {"fp8": "fp8_e4m3"}.get(stored, stored)
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def blocks_of(tokens, size):
+    return -(-tokens // size)
+
+
+def all_pages(tokens, block_sizes):
+    """Returns a row (first block, blocks) for each group, with all blocks of so many tokens."""
+    return tuple((0, blocks_of(tokens, size)) for size in block_sizes)
+
+
+def stacks_of(layers):
+    """Returns lists of layers that are alike."""
+    out = {}
+    for layer in layers:
+        out.setdefault((layer.group, layer.per_block, layer.kind), []).append(layer)
+    return list(out.values())
+
+
+class Part(NamedTuple):
+    stack: int
+    first: int  # of the stack's layers
+    layers: int
+
+    @property
+    def component(self):
+        """The number of the part. It says which layers the part has, so that two ends cannot mean
+        different layers by one number."""
+        return self.stack << 24 | self.first << 12 | self.layers
+
+
+def parts_of(stacks, pages):
+    """Returns the parts of a worker. `stacks` has a row (group, pages of a block, layers) for each
+    stack, and `pages` a row (first block, blocks) for each group."""
+    out = []
+    for number, (group, each, layers) in enumerate(stacks):
+        count = pages[group][1]
+        if count != 0:
+            most = max(1, MOST_PAGES // (count * each))
+            out += [Part(number, first, min(most, layers - first))
+                    for first in range(0, layers, most)]
+    return out
+
+
+def signature(pages):
+    """Returns the number by which both ends know that they mean the same pages."""
+    return zlib.crc32(repr(tuple(map(tuple, pages))).encode()) or 1
+
+
+class Stack:
+    """Layers of this worker that are alike, with all their pages as Blocks."""
+
+    def __init__(self, layers):
+        first = layers[0]
+        self.row = first.group, first.per_block * first.kind.tensors, len(layers)
+        self.group, self._per_block = first.group, first.per_block
+        rows, starts = [], []
+        for layer in layers:
+            places, size = layer.places(), layer.bytes
+            if all(one.apart == one.bytes for one in layers):  # K and V touch, and are one block
+                places, size = places[:1], 2 * size
+            starts.append([sum(row[4] for row in rows) + i * layer.count
+                           for i in range(len(places))])
+            rows += [(place, size, 0, layer.stride, layer.count) for place, _ in places]
+        self._blocks = viaduct.Blocks.list(rows)
+        self._starts = numpy.array(starts)
+
+    def select(self, part, ids):
+        """Returns the pages of these blocks of the scheduler in the order of the part."""
+        pages = numpy.asarray(pages_of(ids, self._per_block))
+        starts = self._starts[part.first:part.first + part.layers]
+        return self._blocks[(starts[:, None, :] + pages[None, :, None]).ravel()]
 
 
 def pages_of(ids, per_block):
@@ -116,42 +198,31 @@ def pages_of(ids, per_block):
     return array.array("I", [one * per_block + i for one in ids for i in range(per_block)])
 
 
-def tables(load, layer, group, kind, per_block):
-    """Returns the pages to take from a part, those to fill here, and the first token. None: there
-    are none. `group`, `kind` and `per_block` are those of the layer at the source."""
+class Row(NamedTuple):
+    """The pages of a layer to take from a part, those to fill here, and the first token."""
+
+    first: int
+    end: int
+    here: array.array
+    token: int
+
+
+def row_of(load, layer, kind, per_block, have):
+    """Returns the Row of a layer; None: it needs nothing. `kind` and `per_block` are those of the
+    layer at the source, and `have` is (first block, blocks) there."""
     theirs, ours = kind.tokens, layer.kind.tokens
     block, ids = load.blocks[layer.group]
     if not ids:
         return None
-    if load.source.pages:
-        have = [number * per_block for number in load.source.pages[group]]
-    else:
-        have = [0, -(-load.tokens // (theirs * per_block)) * per_block]
+    skipped, count = (number * per_block for number in have)
     filled = block * layer.per_block
-    first = max(filled * ours, have[0] * theirs)
-    if have[0] * theirs >= filled * ours + ours or -(-load.tokens // theirs) > sum(have):
+    token = max(filled * ours, skipped * theirs)
+    end = blocks_of(load.tokens, theirs) - skipped
+    if skipped * theirs >= filled * ours + ours or end > count:
         raise viaduct.InvalidError(
-            f"layer {layer.name}: the source has the tokens {have[0] * theirs} to "
-            f"{sum(have) * theirs}, and {filled * ours} to {load.tokens} are needed; what to do: "
-            "give both engines the same prompt, and the same sliding window")
-    source = range(first // theirs - have[0], -(-load.tokens // theirs) - have[0])
-    here = pages_of(ids, layer.per_block)[first // ours - filled:-(-load.tokens // ours) - filled]
-    return source, here, first
-
-
-def part_layout(kind, tp, rank):
-    """Returns the layout of a part, which has the pages of a request one after the other."""
-    size = kind.page_bytes(tp)
-    places = [(i * size, kind.tensors * size) for i in range(kind.tensors)]
-    return kind.layout(tp, rank, places, FAR // (kind.tensors * size))
-
-
-def readers(kinds, source_tp, tp):
-    """Returns for each tensor-parallel rank of the source the ranks here that take its parcel. A
-    rank whose heads are needed nowhere still has one, so that its blocks become free."""
-    out = [set() for _ in range(source_tp)]
-    for theirs, ours in kinds:
-        for rank in range(tp):
-            for source in viaduct.kv_source_ranks(theirs.bare(source_tp, 0), ours.bare(tp, rank)):
-                out[source].add(rank)
-    return [sorted(some) or [source * tp // source_tp] for source, some in enumerate(out)]
+            f"layer {layer.name}: the source has the tokens {skipped * theirs} to "
+            f"{(skipped + count) * theirs}, and {filled * ours} to {load.tokens} are needed; what "
+            "to do: give both engines the same prompt, and the same sliding window")
+    here = pages_of(ids, layer.per_block)
+    here = here[token // ours - filled:blocks_of(load.tokens, ours) - filled]
+    return Row(token // theirs - skipped, end, here, token)

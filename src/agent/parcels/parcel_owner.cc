@@ -622,6 +622,11 @@ std::vector<ParcelPart> ParcelOwner::missing(std::uint64_t parcel) const {
   return out;
 }
 
+bool ParcelOwner::isFull(std::uint64_t parcel) const {
+  const auto found = parcels_.find(parcel);
+  return found != parcels_.end() && found->second.isFull();
+}
+
 std::uint64_t ParcelOwner::taken(std::uint64_t parcel) const {
   const auto found = parcels_.find(parcel);
   return found == parcels_.end() ? 0 : found->second.taken;

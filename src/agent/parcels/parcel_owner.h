@@ -93,6 +93,8 @@ class ParcelOwner {
   bool isLent(TakerId taker, ParcelPart part, Holder holder) const;
   std::vector<ParcelPart> missing(std::uint64_t parcel) const;
   std::uint64_t taken(std::uint64_t parcel) const;
+  // All groups that may take it have asked.
+  bool isFull(std::uint64_t parcel) const;
   std::size_t parcels() const { return parcels_.size(); }
   std::size_t groups() const { return groups_.size(); }
   std::size_t takers() const { return takers_.size(); }

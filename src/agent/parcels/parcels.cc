@@ -169,6 +169,7 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
     out->options = std::move(options);
     if (out->options.life)
       out->timer = basis_.engine().poller().at(basis_.now() + *out->options.life, [this, id, name] {
+        if (owner_.isFull(id)) return;  // the ends of its groups end it
         owner_.end(id, {.outcome = ParcelOutcome::kExpired,
                         .why = overdue("publish", name, "its life is over")});
         run();
