@@ -19,6 +19,8 @@ namespace {
 constexpr std::string_view kUnixPrefix = "unix:@";
 // The pause between attempts at a Unix socket whose backlog is full.
 constexpr std::chrono::milliseconds kBacklogPause{5};
+// The longest time between two questions of dial() whether to go on.
+constexpr std::chrono::milliseconds kLook{50};
 
 struct Reason {
   Code code;
@@ -314,6 +316,23 @@ std::unique_ptr<Dialer> Dialer::start(std::vector<std::string> targets, Clock::t
   auto impl = std::make_unique<Impl>(std::move(targets), until, poller, std::move(done));
   impl->advance();
   return std::unique_ptr<Dialer>(new Dialer(std::move(impl)));
+}
+
+Result<Fd> dial(const std::string& target, Clock::time_point until,
+                const std::function<bool()>& goes_on) {
+  VIADUCT_TRY(const auto poller, Poller::open());
+  std::optional<Result<Fd>> dialed;
+  const auto dialer =
+      Dialer::start({target}, until, *poller,
+                    [&](Result<Fd> socket, const std::string&) { dialed = std::move(socket); });
+  while (!dialed) {
+    if (goes_on && !goes_on())
+      return Error{.code = Code::kCancelled, .operation = "connect", .detail = "asked to stop"};
+    Poller::Events events;
+    const int count = poller->block(events, Clock::now() + kLook);
+    poller->handle(events, count, poller->now());
+  }
+  return *std::move(dialed);
 }
 
 }  // namespace viaduct::base

@@ -37,4 +37,9 @@ class Dialer {
   std::unique_ptr<Impl> impl_;
 };
 
+// Connects to one target in the calling thread, which needs no lock. Calls `goes_on` at least every
+// 50 ms, and gives up with kCancelled if it returns false. The socket is non-blocking.
+Result<Fd> dial(const std::string& target, Clock::time_point until,
+                const std::function<bool()>& goes_on = {});
+
 }  // namespace viaduct::base

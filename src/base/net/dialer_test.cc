@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <vector>
@@ -213,6 +214,31 @@ TEST(ParseHostPort, NamesTheCharacterThatIsWrong) {
     EXPECT_EQ(parsed.error().code, Code::kInvalid);
     EXPECT_NE(parsed.error().detail.find(what), std::string::npos) << parsed.error().text();
   }
+}
+
+TEST(DialInThisThread, ReachesAListener) {
+  const Fd listening = *listenEverywhere(0);
+  const auto port = localAddress(listening.get())->port();
+  const auto socket = dial(hostPortText("localhost", port), Clock::now() + 5s);
+  ASSERT_TRUE(socket) << socket.error().text();
+  EXPECT_EQ(remoteAddress(socket->get())->port(), port);
+}
+
+TEST(DialInThisThread, SaysWhyItDoesNot) {
+  const Fd bound = *streamSocket(AF_INET);  // no listener, and nobody else takes its port
+  const auto loopback = resolve({.host = "127.0.0.1"})->front();
+  ASSERT_EQ(::bind(bound.get(), loopback.get(), loopback.size), 0);
+  const auto socket = dial(localAddress(bound.get())->text(), Clock::now() + 5s);
+  ASSERT_FALSE(socket);
+  EXPECT_EQ(socket.error().os_errno, ECONNREFUSED);
+}
+
+TEST(DialInThisThread, EndsIfItIsAskedTo) {
+  const Fd listening = *listenEverywhere(0);
+  const auto address = hostPortText("127.0.0.1", localAddress(listening.get())->port());
+  const auto socket = dial(address, Clock::now() + 5s, [] { return false; });
+  ASSERT_FALSE(socket);
+  EXPECT_EQ(socket.error().code, Code::kCancelled);
 }
 
 }  // namespace

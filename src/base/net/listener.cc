@@ -71,6 +71,20 @@ Error bindError(const std::string& text, int why) {
   return error;
 }
 
+Result<Fd> listenWith(const SocketAddress& address, bool shared, bool v4_too) {
+  VIADUCT_TRY(Fd fd, streamSocket(address.family()));
+  const int on = 1, v6_only = v4_too ? 0 : 1;
+  // Lets a restarted agent bind its port at once. Two live listeners still cannot share it.
+  if (address.family() != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (shared) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  // Without `v4_too`, separates "0.0.0.0" from "[::]" on every system.
+  if (address.family() == AF_INET6)
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
+  if (::bind(fd.get(), address.get(), address.size) != 0) return bindError(address.text(), errno);
+  if (::listen(fd.get(), kBacklog) != 0) return bindError(address.text(), errno);
+  return fd;
+}
+
 }  // namespace
 
 // Link-local addresses mean nothing on other hosts.
@@ -94,17 +108,14 @@ Result<std::vector<std::string>> reachableAt(const SocketAddress& bound) {
 }
 
 Result<Fd> listenAt(const SocketAddress& address, bool shared) {
-  VIADUCT_TRY(Fd fd, streamSocket(address.family()));
-  const int on = 1;
-  // Lets a restarted agent bind its port at once. Two live listeners still cannot share it.
-  if (address.family() != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (shared) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-  // Separates "0.0.0.0" from "[::]" on every system.
-  if (address.family() == AF_INET6)
-    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  if (::bind(fd.get(), address.get(), address.size) != 0) return bindError(address.text(), errno);
-  if (::listen(fd.get(), kBacklog) != 0) return bindError(address.text(), errno);
-  return fd;
+  return listenWith(address, shared, false);
+}
+
+Result<Fd> listenEverywhere(std::uint16_t port) {
+  constexpr std::array<std::byte, 16> kAny{};
+  auto listening = listenWith(hostAddress(kAny, port), false, true);
+  if (listening || listening.error().os_errno == EADDRINUSE) return listening;
+  return listenAt(hostAddress(std::span(kAny).first(4), port));
 }
 
 Listener::Listener(std::string unix_name, Poller& poller, Accepted accepted)

@@ -24,6 +24,9 @@ namespace viaduct::base {
 // Opens a listening socket, closed on exec. `shared`: other processes of this user may listen at
 // the same address, and each connecting peer reaches one of them.
 Result<Fd> listenAt(const SocketAddress& address, bool shared = false);
+// The same at all addresses of this host, of IPv6 and IPv4, or of IPv4 alone if the system has no
+// IPv6.
+Result<Fd> listenEverywhere(std::uint16_t port);
 
 // The addresses at which peers reach a socket that is bound to `bound`: for a wildcard every
 // interface's own address. Loopback addresses only if there are no others.

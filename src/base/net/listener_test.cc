@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <fstream>
 #include <list>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -224,6 +226,22 @@ TEST_F(ListenerTest, WithoutDescriptorsDropsAStrangerForTheNextCaller) {
   EXPECT_EQ(accepted_.size(), 3U);
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
   places_.clear();
+}
+
+TEST(ListenEverywhere, TakesConnectionsOfBothFamiliesAtOnePort) {
+  const auto listening = listenEverywhere(0);
+  ASSERT_TRUE(listening) << listening.error().text();
+  const auto bound = localAddress(listening->get());
+  const auto again = listenEverywhere(bound->port());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().os_errno, EADDRINUSE);
+  const bool has_v6 = bound->family() == AF_INET6;
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    if (!has_v6 && std::string_view(host) == "::1") continue;
+    const auto at = resolve({.host = host})->front().withPort(bound->port());
+    const Fd caller(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(caller.get(), at.get(), at.size), 0) << host;
+  }
 }
 
 }  // namespace

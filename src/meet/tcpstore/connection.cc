@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/net/address.h"
 #include "base/net/dialer.h"
 #include "base/poller.h"
 
@@ -65,20 +64,9 @@ void watchHost(int socket) {
 
 Result<std::unique_ptr<Connection>> Connection::dial(const std::string& where, Dialect dialect,
                                                      const Limits& limits) {
-  VIADUCT_TRY(const auto poller, base::Poller::open());
-  std::optional<Result<base::Fd>> dialed;
-  const auto dialer = base::Dialer::start(
-      {where}, limits.until, *poller,
-      [&](Result<base::Fd> socket, const std::string&) { dialed = std::move(socket); });
-  while (!dialed) {
-    if (!goesOn(limits)) return cancelled();
-    base::Poller::Events events;
-    const int count = poller->block(events, Clock::now() + kLook);
-    poller->handle(events, count, poller->now());
-  }
-  if (!*dialed) return std::move(*dialed).error();
-  watchHost((*dialed)->get());
-  return std::unique_ptr<Connection>(new Connection(std::move(**dialed), dialect));
+  VIADUCT_TRY(base::Fd socket, base::dial(where, limits.until, limits.goes_on));
+  watchHost(socket.get());
+  return std::unique_ptr<Connection>(new Connection(std::move(socket), dialect));
 }
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& where,
