@@ -18,6 +18,16 @@ def members(kind):
     return {name for name in vars(kind) if not name.startswith("_")}
 
 
+def name_of(item):
+    return item.target.id if isinstance(item, ast.AnnAssign) else item.name
+
+
+def is_attribute(item):
+    if isinstance(item, ast.AnnAssign):
+        return ast.unparse(item.annotation).startswith("Final[")
+    return any(ast.unparse(one) == "property" for one in item.decorator_list)
+
+
 def test_the_package_says_that_it_is_typed():
     assert (FOLDER / "py.typed").exists()
 
@@ -27,19 +37,24 @@ def test_every_class_and_its_members_are_there():
                 if isinstance(value, type) and not name.startswith("_")}
     assert compiled == set(CLASSES)
     for name, node in CLASSES.items():
-        told = {item.name for item in node.body
-                if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")}
+        told = {name_of(item) for item in node.body if not name_of(item).startswith("_")}
         assert told == members(getattr(_core, name)), name
+
+
+def test_an_attribute_is_final_or_a_property_and_no_call():
+    for name, node in CLASSES.items():
+        attributes = {name_of(item) for item in node.body if is_attribute(item)}
+        assert attributes == {member for member in members(getattr(_core, name))
+                              if not inspect.isroutine(getattr(getattr(_core, name), member))}
 
 
 def test_methods_have_the_parameters_that_help_shows():
     checked = 0
     for name, node in CLASSES.items():
         for item in node.body:
-            member = getattr(getattr(_core, name), item.name, None)
-            if item.name.startswith("_") or not inspect.isroutine(member) or \
-                    item.args.kwarg:
+            if is_attribute(item) or item.name.startswith("_") or item.args.kwarg:
                 continue
+            member = getattr(getattr(_core, name), item.name)
             told = [each.arg for each in item.args.args + item.args.kwonlyargs]
             has = [each for each in inspect.signature(member).parameters]
             assert [each for each in told if each != "self"] == \
