@@ -224,23 +224,21 @@ async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwa
     return await loop.until(owner, lambda wait: call(*args, timeout=wait, **kwargs), deadline)
 
 
-class _Finder:
+_finds = {}  # maps each agent for which a thread looks up names to the awaited ones
+
+
+def _look_up(agent):
     """Looks up the names that tasks await for one agent. A look-up blocks, because the meeting
     place may be a remote server, so one thread takes the names in turn."""
-
-    def __init__(self):
-        self.awaited = []
-
-    def run(self, agent):
-        while True:
-            with _lock:
-                self.awaited = [one for one in self.awaited if not one.answer.done()]
-                awaited = list(self.awaited)
-                if not awaited:
-                    del _finders[agent]
-                    return
-            for one in awaited:
-                one.look(len(awaited))
+    while True:
+        with _lock:
+            awaited = [one for one in _finds[agent] if not one.answer.done()]
+            _finds[agent] = list(awaited)
+            if not awaited:
+                del _finds[agent]
+                return
+        for one in awaited:
+            one.look(len(awaited))
 
 
 class _Find:
@@ -268,19 +266,15 @@ class _Find:
                 end(result)
 
 
-_finders = {}
-
-
 async def _find(call, args, kwargs, seconds):
     find = _Find(functools.partial(call, *args, **kwargs), seconds)
     agent = call.__self__
     with _lock:
-        finder = _finders.get(agent)
-        if finder is None:
-            finder = _finders[agent] = _Finder()
-            threading.Thread(target=finder.run, args=(agent,), name="viaduct-find",
+        if agent not in _finds:
+            _finds[agent] = []
+            threading.Thread(target=_look_up, args=(agent,), name="viaduct-find",
                              daemon=True).start()
-        finder.awaited.append(find)
+        _finds[agent].append(find)
     return await asyncio.wrap_future(find.answer)
 
 
