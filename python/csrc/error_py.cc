@@ -81,9 +81,13 @@ py::object exceptionOf(const Error& told) {
 
 void bindErrors(py::module_& module) { module.def("_in_python", &inPython); }
 
-void raise(const Error& error) {
+void setError(const Error& error) {
   const py::object exception = exceptionOf(error);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+}
+
+void raise(const Error& error) {
+  setError(error);
   throw py::error_already_set();
 }
 
