@@ -70,7 +70,7 @@ py::object exceptionOf(const Error& told) {
   // An exiting interpreter would end a daemon thread in the middle of this function. Releasing the
   // GIL blocks the thread here first.
   if (Exit::hasBegun()) unlocked([] {});
-  const py::object classes = py::module_::import("viaduct._errors").attr("BY_CODE");
+  const py::object classes = py::module_::import("viaduct._errors").attr("_BY_CODE");
   const auto text = [](const std::string& bytes) { return decoded(bytes, "backslashreplace"); };
   using py::operator""_a;
   return classes[codeName(error.code)](

@@ -18,21 +18,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Callable, TypeVar
 
-from viaduct._core import (
-    Agent,
-    BorrowedLease,
-    KvArrival,
-    KvOffer,
-    KvPull,
-    KvPush,
-    Lease,
-    MarkStream,
-    ParcelFetch,
-    Peer,
-    PublishedParcel,
-    Transfer,
-    _Doorbell,
-)
+from viaduct._core import Agent, _Doorbell
 from viaduct._errors import Error, InvalidError
 
 if TYPE_CHECKING:
@@ -43,21 +29,8 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 T = TypeVar("T")
 
-# The calls that awaitable() takes. Each has the parameter `timeout`.
-WAITS = {
-    Agent: ("find", "wait_note"),
-    BorrowedLease: ("wait",),
-    KvArrival: ("wait_layer", "wait_count", "wait_all", "cancel"),
-    KvOffer: ("wait_read", "cancel"),
-    KvPull: ("wait_layer", "wait_all"),
-    KvPush: ("wait",),
-    Lease: ("wait",),
-    MarkStream: ("wait", "wait_count", "over"),
-    ParcelFetch: ("wait", "wait_part"),
-    Peer: ("ready", "over", "pin"),
-    PublishedParcel: ("wait",),
-    Transfer: ("wait",),
-}
+# A post starts, and the end of the timeout of drain() changes the agent: neither can be repeated.
+_NO_WAITS = ("post", "drain")
 
 
 class _Descriptor:
@@ -189,11 +162,16 @@ def _running():
 
 @functools.lru_cache(maxsize=None)
 def _timeout_position(kind, name):
-    if name not in WAITS.get(kind, ()):
+    """Returns the position of `timeout` among the arguments of a call that waits."""
+    names = []
+    if kind.__module__ == "viaduct" and name not in _NO_WAITS:
+        parameters = inspect.signature(getattr(kind, name)).parameters.values()
+        names = [one.name for one in parameters
+                 if one.kind != one.KEYWORD_ONLY and one.name != "self"]
+    if "timeout" not in names:
         raise TypeError(f"awaitable: {kind.__name__}.{name} does not wait; what to do: call it, "
                         "or run it with asyncio.to_thread()")
-    parameters = inspect.signature(getattr(kind, name)).parameters
-    return [one for one in parameters if one != "self"].index("timeout")
+    return names.index("timeout")
 
 
 async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwargs") -> "T":

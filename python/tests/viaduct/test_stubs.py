@@ -4,9 +4,10 @@ import ast
 import inspect
 import pathlib
 
+import pytest
 import viaduct
-from viaduct import _core
-from viaduct._asyncio import WAITS
+from viaduct import _core, _errors
+from viaduct._asyncio import _timeout_position
 
 FOLDER = pathlib.Path(viaduct.__file__).parent
 STUB = ast.parse((FOLDER / "_core.pyi").read_text())
@@ -64,15 +65,33 @@ def test_methods_have_the_parameters_that_help_shows():
 
 
 def test_every_call_that_waits_can_be_awaited():
-    waits = set()
+    checked = 0
     for name, node in CLASSES.items():
         for item in node.body:
             # The end of its timeout changes the agent, so drain() is for a thread.
-            if isinstance(item, ast.FunctionDef) and \
-                    item.name not in ("post", "write", "read", "drain") and \
-                    "timeout" in [each.arg for each in item.args.args]:
-                waits.add((name, item.name))
-    assert waits == {(kind.__name__, name) for kind, names in WAITS.items() for name in names}
+            if is_attribute(item) or item.name in ("post", "drain"):
+                continue
+            if "timeout" in [each.arg for each in item.args.args]:
+                position = _timeout_position(getattr(_core, name), item.name)
+                assert item.args.args[position + 1].arg == "timeout"
+                checked += 1
+    assert checked > 12
+
+
+@pytest.mark.parametrize("name", ["post", "drain", "write", "read", "poll", "no_such_call"])
+def test_other_calls_cannot_be_awaited(name):
+    for kind in (_core.Agent, _core.Transfer):
+        with pytest.raises((TypeError, AttributeError)):
+            _timeout_position(kind, name)
+
+
+def test_the_package_has_all_that_its_modules_define():
+    functions = {node.name for node in STUB.body if isinstance(node, ast.FunctionDef)}
+    errors = {name for name, value in vars(_errors).items()
+              if isinstance(value, type) and not name.startswith("_")}
+    assert set(viaduct.__all__) == {*CLASSES, *functions, *errors, "__version__", "awaitable"}
+    assert len(viaduct.__all__) == len(set(viaduct.__all__))
+    assert all(hasattr(viaduct, name) for name in viaduct.__all__)
 
 
 def test_every_parameter_has_a_name_in_help():
