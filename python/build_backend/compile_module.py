@@ -63,32 +63,24 @@ def is_there(what):
     """Returns whether PATH has the program, or the compiler finds the header."""
     if not what.endswith((".h", ".hpp")):
         return shutil.which(what) is not None
-    return (
-        subprocess.run(
-            [*compiler(), "-E", "-x", "c++", f"-I{sysconfig.get_path('include')}", "-"],
-            input=f"#if !__has_include(<{what}>)\n#error missing\n#endif\n",
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            check=False,
-        ).returncode
-        == 0
-    )
+    preprocess = [*compiler(), "-E", "-x", "c++", f"-I{sysconfig.get_path('include')}", "-"]
+    question = f"#if !__has_include(<{what}>)\n#error missing\n#endif\n"
+    ran = subprocess.run(preprocess, input=question, capture_output=True, text=True, check=False)
+    return ran.returncode == 0
+
+
+def lacking(what, packages):
+    return BuildError(f"{what}. On Debian and Ubuntu: apt-get install {' '.join(packages)}")
 
 
 def check_packages():
     """Raises if a required package is missing. Prints which features the module will lack."""
     if shutil.which(compiler()[0]) is None:
-        raise BuildError(
-            f"no C++ compiler: there is no {compiler()[0]}. On Debian and Ubuntu: "
-            f"apt-get install {' '.join(REQUIRED)}"
-        )
+        raise lacking(f"no C++ compiler: there is no {compiler()[0]}", REQUIRED)
     missing = [name for name, what in REQUIRED.items() if not is_there(what)]
     if missing:
         files = ", ".join(REQUIRED[name] for name in missing)
-        raise BuildError(
-            f"this machine lacks {files}. On Debian and Ubuntu: apt-get install {' '.join(missing)}"
-        )
+        raise lacking(f"this machine lacks {files}", missing)
     for name, (header, feature) in OPTIONAL.items():
         if not is_there(header):
             say(f"without {feature}: there is no {header} (package {name})")

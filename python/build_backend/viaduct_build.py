@@ -8,6 +8,7 @@ The backend (PEP 517) imports only the standard library, so that pip needs no ne
 """
 
 import argparse
+import contextlib
 import io
 import os
 import pathlib
@@ -30,12 +31,14 @@ def version(root):
         ("PKG-INFO", r"^Version: \S*viaduct\.([0-9.]+)"),
     ):
         path = root / name
-        found = path.is_file() and re.search(
-            pattern, path.read_text(encoding="utf-8"), re.MULTILINE
-        )
-        if found:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if found := re.search(pattern, text, re.MULTILINE):
             return found.group(1)
     raise BuildError(f"{root} has no version: neither CMakeLists.txt nor PKG-INFO names one")
+
+
+def licence(root):
+    return next(one for one in (root / "LICENSE", root / "../../LICENSE") if one.is_file())
 
 
 def package_files(folder, packages):
@@ -55,6 +58,15 @@ def plain_entry(entry):
     entry.mtime = EPOCH
     entry.mode = 0o755 if entry.mode & 0o100 else 0o644
     return entry
+
+
+@contextlib.contextmanager
+def errors_in_words():
+    """Ends the process with the text of a BuildError instead of a traceback."""
+    try:
+        yield
+    except BuildError as error:
+        sys.exit(f"\nviaduct: {error}")
 
 
 class Distribution:
@@ -114,8 +126,7 @@ Requires-Python: >=3.9
         if self.scripts:
             rows = "".join(f"{name} = {target}\n" for name, target in self.scripts.items())
             yield "entry_points.txt", f"[console_scripts]\n{rows}"
-        licence = next(one for one in (root / "LICENSE", root / "../../LICENSE") if one.is_file())
-        yield "LICENSE", licence.read_text(encoding="utf-8")
+        yield "LICENSE", licence(root).read_text(encoding="utf-8")
 
     def write_wheel(self, root, folder, settings):
         modules = self.compiled(root, settings)
@@ -137,9 +148,7 @@ Requires-Python: >=3.9
 
     def write_sdist(self, root, folder):
         file_name = f"{self.stem(root)}.tar.gz"
-        with tarfile.open(
-            folder / file_name, "w:gz", format=tarfile.PAX_FORMAT, dereference=True
-        ) as sdist:
+        with tarfile.open(folder / file_name, "w:gz", dereference=True) as sdist:
             for name, path in self.sdist_files(root):
                 sdist.add(path, f"{self.stem(root)}/{name}", filter=plain_entry)
             text = self.metadata(root).encode()
@@ -149,19 +158,13 @@ Requires-Python: >=3.9
         say(f"made {file_name}")
         return file_name
 
-    def get_requires_for_build_wheel(self, config_settings=None):
-        return []
-
-    def get_requires_for_build_sdist(self, config_settings=None):
-        return []
-
+    @errors_in_words()
     def get_requires_for_build_editable(self, config_settings=None):
-        with errors_in_words():
-            raise BuildError(
-                "editable installs are not supported: the compiled module lies in a build folder. "
-                "Run pip install . again after a change, or ./dev test, which tests an installation "
-                "of its own."
-            )
+        raise BuildError(
+            "editable installs are not supported: the compiled module lies in a build folder. Run "
+            "pip install . again after a change, or ./dev test, which tests an installation of its "
+            "own."
+        )
 
     def write_dist_info(self, root, parent):
         name = f"{self.stem(root)}.dist-info"
@@ -171,19 +174,18 @@ Requires-Python: >=3.9
             (folder / file_name).write_text(text, encoding="utf-8")
         return name
 
+    @errors_in_words()
     def prepare_metadata_for_build_wheel(self, metadata_directory, config_settings=None):
-        with errors_in_words():
-            return self.write_dist_info(pathlib.Path.cwd(), pathlib.Path(metadata_directory))
+        return self.write_dist_info(pathlib.Path.cwd(), pathlib.Path(metadata_directory))
 
+    @errors_in_words()
     def build_wheel(self, wheel_directory, config_settings=None, metadata_directory=None):
-        with errors_in_words():
-            return self.write_wheel(
-                pathlib.Path.cwd(), pathlib.Path(wheel_directory), config_settings or {}
-            )
+        folder = pathlib.Path(wheel_directory)
+        return self.write_wheel(pathlib.Path.cwd(), folder, config_settings or {})
 
+    @errors_in_words()
     def build_sdist(self, sdist_directory, config_settings=None):
-        with errors_in_words():
-            return self.write_sdist(pathlib.Path.cwd(), pathlib.Path(sdist_directory))
+        return self.write_sdist(pathlib.Path.cwd(), pathlib.Path(sdist_directory))
 
     def build_editable(self, wheel_directory, config_settings=None, metadata_directory=None):
         self.get_requires_for_build_editable()
@@ -206,15 +208,8 @@ class Viaduct(Distribution):
         return root / "python", ["viaduct"]
 
     def sdist_files(self, root):
-        for name in (
-            "pyproject.toml",
-            "CMakeLists.txt",
-            "LICENSE",
-            "README.md",
-            "cmake",
-            "include",
-            "src",
-        ):
+        files = "pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md"
+        for name in (*files, "cmake", "include", "src"):
             yield name, root / name
         for path in sorted((root / "python").iterdir()):
             if path.name not in ("nixl", "tests"):  # a distribution of its own; not part of a build
@@ -224,12 +219,9 @@ class Viaduct(Distribution):
         """Takes the module from build-dir or VIADUCT_BUILD_DIR. Compiles it if neither is set."""
         build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
         module = module_of(pathlib.Path(build) if build else compile_module(root))
-        foreign = foreign_libraries(module)
-        if foreign:
-            say(
-                f"the module in {module.parent} needs {', '.join(foreign)}, "
-                "and so does a host that uses the wheel"
-            )
+        if foreign := foreign_libraries(module):
+            say(f"the module in {module.parent} needs {', '.join(foreign)}, "
+                "and so does a host that uses the wheel")  # fmt: skip
         data = stripped(module)
         say(f"{module.name} has {len(data) / 1e6:.2f} MB")
         return [(f"viaduct/{module.name}", data)]
@@ -250,44 +242,23 @@ class ViaductNixl(Distribution):
     def more_files(self, root):
         # Programs ask importlib.metadata for the version of "nixl". pip accepts one folder *.dist-info
         # at the top of a wheel, so this one comes with the wheel's data.
-        folder = f"{self.stem(root)}.data/purelib/nixl-{self.full_version(root)}.dist-info"
-        return [
-            (
-                f"{folder}/METADATA",
-                f"Metadata-Version: 2.1\nName: nixl\nVersion: {self.full_version(root)}\n"
-                "Summary: The Python API of NIXL over Viaduct\n",
-            )
-        ]
+        version = self.full_version(root)
+        name = f"{self.stem(root)}.data/purelib/nixl-{version}.dist-info/METADATA"
+        text = f"Metadata-Version: 2.1\nName: nixl\nVersion: {version}\n"
+        return [(name, text + "Summary: The Python API of NIXL over Viaduct\n")]
 
     def packages(self, root):
         names = [path.parent.name for path in sorted(root.glob("nixl*/__init__.py"))]
         if not names:
-            raise BuildError(
-                f"{root} has no package nixl: the folder is not the one of viaduct-nixl"
-            )
+            raise BuildError(f"{root} has no package nixl: it is no folder of viaduct-nixl")
         return root, names
 
     def sdist_files(self, root):
         yield "pyproject.toml", root / "pyproject.toml"
-        yield "LICENSE", next(
-            one for one in (root / "LICENSE", root / "../../LICENSE") if one.is_file()
-        )
+        yield "LICENSE", licence(root)
         yield "build_backend", root / "build_backend"
         for name in self.packages(root)[1]:
             yield name, root / name
-
-
-class errors_in_words:
-    """Ends the process with the text of a BuildError instead of a traceback."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if isinstance(error, BuildError):
-            sys.stdout.flush()
-            sys.stderr.write(f"\nviaduct: {error}\n")
-            raise SystemExit(1)
 
 
 viaduct = Viaduct()

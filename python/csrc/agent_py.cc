@@ -39,8 +39,14 @@ std::shared_ptr<PinState> allocate(AgentState& state, const py::object& bytes,
   state.need("allocate");
   const std::uint64_t size = parseUnsigned(bytes, "bytes");
   const AllocateOptions options{.label = label, .huge_pages = huge_pages, .device = device};
-  auto pin = unlocked([&] { return state.agent.allocate(size, options); });
-  return state.addPin(valueOf(std::move(pin)), py::object());
+  return state.addPin(valueOf(unlocked([&] { return state.agent.allocate(size, options); })), {});
+}
+
+// Without a keeper, the caller keeps the memory valid, or the segment is a file or an object.
+std::shared_ptr<PinState> pinSegment(AgentState& state, const Segment& segment,
+                                     const std::string& label, py::object keeper = {}) {
+  auto pin = unlocked([&] { return state.agent.pin(segment, label); });
+  return state.addPin(valueOf(std::move(pin)), std::move(keeper));
 }
 
 std::shared_ptr<PinState> pin(AgentState& state, const py::object& object, const std::string& label,
@@ -63,21 +69,13 @@ std::shared_ptr<PinState> pin(AgentState& state, const py::object& object, const
       .address = memory.address,
       .bytes = memory.bytes(),
       .access = only_reading ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite};
-  auto pinned = unlocked([&] { return state.agent.pin(segment, label); });
-  return state.addPin(valueOf(std::move(pinned)), std::move(memory.keeper));
+  return pinSegment(state, segment, label, std::move(memory.keeper));
 }
 
-// Opens what the segment names and pins it. The agent keeps no Python object: the Pin holds a
-// duplicate of a descriptor.
-std::shared_ptr<PinState> pinStorage(AgentState& state, const char* operation,
-                                     const Segment& segment, const std::string& label) {
-  state.need(operation);
-  auto pinned = unlocked([&] { return state.agent.pin(segment, label); });
-  return state.addPin(valueOf(std::move(pinned)), py::object());
-}
-
-FileOptions fileOptionsOf(const py::object& offset, const py::object& bytes) {
-  FileOptions options{.offset = parseUnsigned(offset, "offset")};
+FileOptions fileOptionsOf(const py::object& offset, const py::object& bytes, bool create,
+                          bool read_only) {
+  FileOptions options{
+      .offset = parseUnsigned(offset, "offset"), .create = create, .read_only = read_only};
   if (bytes.is_none()) return options;
   options.bytes = parseUnsigned(bytes, "bytes");
   if (options.bytes == 0)
@@ -88,24 +86,22 @@ FileOptions fileOptionsOf(const py::object& offset, const py::object& bytes) {
 std::shared_ptr<PinState> pinFile(AgentState& state, const py::object& file,
                                   const std::string& label, const py::object& offset,
                                   const py::object& bytes, bool create, bool read_only) {
-  FileOptions options = fileOptionsOf(offset, bytes);
-  options.create = create;
-  options.read_only = read_only;
+  state.need("pin_file");
+  const FileOptions options = fileOptionsOf(offset, bytes, create, read_only);
   const bool is_path = PyUnicode_Check(file.ptr()) != 0 || PyBytes_Check(file.ptr()) != 0 ||
                        py::hasattr(file, "__fspath__");
-  if (is_path)
-    return pinStorage(state, "pin_file", Segment::file(fileSystemPath(file), options), label);
+  if (is_path) return pinSegment(state, Segment::file(fileSystemPath(file), options), label);
   const int fd = PyObject_AsFileDescriptor(file.ptr());
   if (fd < 0) throw py::error_already_set();
-  return pinStorage(state, "pin_file", Segment::file(fd, options), label);
+  return pinSegment(state, Segment::file(fd, options), label);  // the Pin holds a duplicate
 }
 
 std::shared_ptr<PinState> pinObject(AgentState& state, const std::string& url,
                                     const std::string& label, const py::object& offset,
                                     const py::object& bytes, bool create) {
-  FileOptions options = fileOptionsOf(offset, bytes);
-  options.create = create;
-  return pinStorage(state, "pin_object", Segment::object(url, options), label);
+  state.need("pin_object");
+  const FileOptions options = fileOptionsOf(offset, bytes, create, false);
+  return pinSegment(state, Segment::object(url, options), label);
 }
 
 KnownPeer known(AgentState& state, Result<Peer> peer) {
@@ -119,20 +115,16 @@ KnownPeer connect(AgentState& state, const py::object& card_or_address, const py
   if (!pins.is_none() || access != "both")
     mine =
         grantOf("connect", pins.is_none() ? "*" : pins.cast<std::string>(), access, py::none(), "");
-  const NoteBytes given("connect", card_or_address);
-  auto peer = [&]() -> Result<Peer> {
-    const bool address = PyUnicode_Check(card_or_address.ptr()) != 0;
-    const Unlocked unlocked;
-    if (!address) return state.agent.importCard(given.bytes(), std::move(mine));
-    if (mine)
-      return Error{.code = Code::kInvalid,
-                   .operation = "connect",
-                   .detail = "an address and a grant",
-                   .remedy = "connect with the bytes of a card"};
-    return state.agent.connect(std::string_view(reinterpret_cast<const char*>(given.bytes().data()),
-                                                given.bytes().size()));
-  }();
-  return known(state, std::move(peer));
+  const bool is_address = PyUnicode_Check(card_or_address.ptr()) != 0;
+  if (is_address && mine)
+    raiseMisuse("connect", "an address and a grant", "connect with the bytes of a card");
+  if (is_address) {
+    const auto address = card_or_address.cast<std::string>();
+    return known(state, unlocked([&] { return state.agent.connect(address); }));
+  }
+  const NoteBytes card("connect", card_or_address);
+  return known(state,
+               unlocked([&] { return state.agent.importCard(card.bytes(), std::move(mine)); }));
 }
 
 KnownPeer find(AgentState& state, const std::string& name, const py::object& timeout) {
@@ -145,11 +137,11 @@ KnownPeer find(AgentState& state, const std::string& name, const py::object& tim
 
 std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const KnownPeer& peer,
                                       const py::object& local, const py::object& remote,
-                                      TransferOptions options) {
+                                      std::string require, const std::string& priority) {
   state.need("plan");
+  TransferOptions options{.require = std::move(require), .priority = priorityOf(priority)};
   Side here = localSideOf(local, state), there = remoteSideOf(remote);
-  Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
-  Selection to{.blocks = there.list->blocks(), .indices = std::move(there.indices)};
+  const Selection from = here.take(), to = there.take();
   auto planned =
       unlocked([&] { return state.agent.plan(kind, peer.peer, from, to, std::move(options)); });
   return std::make_unique<PlannedTransfer>(state.shared_from_this(), kind, std::move(here),
@@ -168,8 +160,7 @@ std::unique_ptr<PlannedTransfer> write(AgentState& state, const KnownPeer& peer,
                                        const py::object& local, const py::object& remote,
                                        py::object note, py::object timeout, std::string require,
                                        py::object mark, const std::string& priority) {
-  return moved(plan(state, OpKind::kWrite, peer, local, remote,
-                    {.require = std::move(require), .priority = priorityOf(priority)}),
+  return moved(plan(state, OpKind::kWrite, peer, local, remote, std::move(require), priority),
                {.note = std::move(note), .timeout = std::move(timeout), .mark = std::move(mark)});
 }
 
@@ -178,8 +169,7 @@ std::unique_ptr<PlannedTransfer> read(AgentState& state, const KnownPeer& peer,
                                       py::object note, py::object timeout, std::string require,
                                       py::object digests, py::object mark,
                                       const std::string& priority) {
-  return moved(plan(state, OpKind::kRead, peer, local, remote,
-                    {.require = std::move(require), .priority = priorityOf(priority)}),
+  return moved(plan(state, OpKind::kRead, peer, local, remote, std::move(require), priority),
                {std::move(note), std::move(timeout), std::move(digests), std::move(mark)});
 }
 
@@ -189,11 +179,15 @@ std::optional<Note> takeNote(AgentState& state) {
 
 Note waitNote(AgentState& state, const py::object& timeout) {
   if (auto note = takeNote(state)) return *std::move(note);
-  return valueOf(waitUnlocked(waitLimitOf("wait_note", timeout),
-                              [&](Deadline until) { return state.agent.waitNote(until); }));
+  return waitUpTo("wait_note", timeout,
+                  [&](Deadline until) { return state.agent.waitNote(until); });
 }
 
-bool poll(AgentState& state) { return ask(state, "poll", &Agent::poll); }
+// A function for Python that asks the agent.
+template <auto member>
+auto ofAgent(const char* operation) {
+  return [operation](AgentState& state) { return ask(state, operation, member); };
+}
 
 py::dict leases(const LeaseStatistics& counts) {
   using py::operator""_a;
@@ -304,72 +298,56 @@ environment variables VIADUCT_* give all other settings, unless environment=Fals
 Any thread may make any call. Calls that block or copy release the GIL. A child of fork() cannot use
 the parent's agent. An agent closes when it is garbage collected, and when the interpreter exits.)";
 
-constexpr auto kAllocate = R"(allocate($self, /, bytes, label='', *, huge_pages=False, device=None)
---
-
+constexpr Doc kAllocate{R"(
 Allocates zeroed, pinned memory that peers on this host can map. No other memory transfers faster.
 
 `label` is the name under which peers find the memory with Peer.pin(). huge_pages=True uses pages of
 2 MiB. ExhaustedError: the system has no free huge pages. device=0 allocates memory of that GPU, which
-is not zeroed.)";
+is not zeroed.)"};
 
-constexpr auto kPinDoc = R"(pin($self, /, memory, label='', *, read_only=False, device=None)
---
-
+constexpr Doc kPinDoc{R"(
 Pins memory of the caller: a buffer (bytearray, mmap), a numpy array, a tensor in host memory or in
 memory of a GPU, or (address, bytes). device=0 says that the address is one of that GPU.
 
 The memory has to be contiguous. The Pin keeps the object alive. After pin((address, bytes)), keep
 the memory valid until release() has returned. Read-only objects, such as bytes, are pinned
-read-only.)";
+read-only.)"};
 
-constexpr auto kPinFile =
-    R"(pin_file($self, /, file, label='', *, offset=0, bytes=None, create=False, read_only=False)
---
-
+constexpr Doc kPinFile{R"(
 Pins a part of a file: a path, an open descriptor, or an object with fileno(). Transfers of the
 agent with itself read and write it.
 
 Without `bytes`, the part goes to the end of the file. create=True makes the file if it is absent,
 and extends a shorter file to offset + bytes. A file that cannot be written is pinned read-only.
-The Pin keeps a duplicate of a descriptor. No pointer reaches a file: its Pin is no buffer.)";
+The Pin keeps a duplicate of a descriptor. No pointer reaches a file: its Pin is no buffer.)"};
 
-constexpr auto kPinObject =
-    R"(pin_object($self, /, url, label='', *, offset=0, bytes=None, create=False)
---
-
+constexpr Doc kPinObject{R"(
 Pins an object of an S3 store, by its URL "s3://bucket/key". Transfers of the agent with itself
 read it.
 
 create=True pins a new object of `bytes` bytes, which one transfer writes as a whole. The variables
-AWS_* and VIADUCT_OBJECT_* name the store and the keys (docs/objects.md).)";
+AWS_* and VIADUCT_OBJECT_* name the store and the keys (docs/objects.md).)"};
 
-constexpr auto kConnect = R"(connect($self, /, card_or_address, *, pins=None, access='both')
---
-
+constexpr Doc kConnect{R"(
 Starts to connect to another agent, and returns its Peer. Peer.ready() waits for the connection.
 
 Pass the bytes of the other agent's `card`, or its address as the text "host:port". An address needs
 the same `secret` in the settings of both agents.
 
 With a card, `pins` and `access` limit what the other agent may reach here in the session that this
-call begins, as in export_card(). Without them it may reach all.)";
+call begins, as in export_card(). Without them it may reach all.)"};
 
-constexpr auto kDrain = R"(drain($self, /, timeout=None)
---
-
+constexpr Doc kDrain{R"(
 Leaves without losing a transfer, then closes the agent. Gives up the published name and tells all
 peers. From then on, new plans, posts, sessions and leases raise DrainingError at both ends. Waits
 until running transfers and leases have ended, at most `timeout` seconds, and ends the rest.
 
 Returns the work that was cut off, as a list with one dict for each peer: empty if all has ended by
-itself. Raises CancelledError if another thread called undrain(). Blocks also for KeyboardInterrupt.)";
+itself. Raises CancelledError if another thread called undrain(). Blocks also for KeyboardInterrupt.)"};
 
-constexpr auto kUndrain = R"(undrain($self, /)
---
-
+constexpr Doc kUndrain{R"(
 Takes a drain() back that runs in another thread: publishes the name again, and tells all peers.
-Raises an error if the name belongs to a successor now; the drain then goes on.)";
+Raises an error if the name belongs to a successor now; the drain then goes on.)"};
 
 constexpr auto kDrainState = R"(The work that a running drain() waits for, as a dict, or None.
 
@@ -377,17 +355,13 @@ constexpr auto kDrainState = R"(The work that a running drain() waits for, as a 
 `answered`, `transfers`, `bytes`, `their_transfers`, `their_bytes`, `lent`, `borrowed`, `streams`,
 `unsent_bytes`.)";
 
-constexpr auto kFind = R"(find($self, /, name, timeout=None)
---
-
+constexpr Doc kFind{R"(
 Returns the Peer for the agent that has published this name. Waits until some agent publishes it.
 
 The setting `meet` names the meeting place: a directory server where agents publish their
-names.)";
+names.)"};
 
-constexpr auto kPlan = R"(plan($self, /, op, peer, local, remote, *, require='', priority='normal')
---
-
+constexpr Doc kPlan{R"(
 Plans a copy and returns the Transfer. "write" copies from `local` to `remote`, and "read" copies
 from `remote` to `local`.
 
@@ -395,23 +369,17 @@ Each side is Blocks, blocks[indices], (blocks, indices), a whole Pin or RemotePi
 (address, bytes). `local` may also be an array or tensor inside pinned memory. Both sides have the
 same number of bytes. `require` restricts the path of the copy: "rdma", "same-host", "not-tcp",
 "encrypted" or "backend:NAME", joined by commas. `priority` is "urgent", "normal" or "background": where transfers
-wait for the same rail, those of a higher class go first.)";
+wait for the same rail, those of a higher class go first.)"};
 
-constexpr auto kWrite =
-    R"(write($self, /, peer, local, remote, *, note=None, timeout=None, require='', mark=None, priority='normal')
---
-
+constexpr Doc kWrite{R"(
 Copies from this process to the peer, and returns the Transfer when the copy is done. plan() and
-post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)";
+post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)"};
 
-constexpr auto kRead =
-    R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='', digests=None, mark=None, priority='normal')
---
-
+constexpr Doc kRead{R"(
 Copies from the peer to this process, and returns the Transfer when the copy is done. plan() and
-post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)";
+post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)"};
 
-void bindMemory(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
+void bindMemory(AgentClass& agent) {
   agent
       .def("allocate", allocate, py::arg("bytes"), py::arg("label") = "", py::kw_only(),
            py::arg("huge_pages") = false, py::arg("device") = py::none(), kAllocate)
@@ -425,13 +393,12 @@ void bindMemory(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
            kPinObject);
 }
 
-void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
+void bindPeers(AgentClass& agent) {
   agent
       .def_property_readonly(
           "card",
           [](AgentState& state) {
-            const auto card = ask(state, "card", [](Agent& asked) { return asked.exportCard(); });
-            return py::bytes(reinterpret_cast<const char*>(card.data()), card.size());
+            return bytesObject(ask(state, "card", [](Agent& asked) { return asked.exportCard(); }));
           },
           "The bytes with which another agent can connect. They grant all pins, for reading and\n"
           "writing, as long as the agent lives: treat them like a password, or use export_card().")
@@ -446,27 +413,25 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def("find", find, py::arg("name"), py::arg("timeout") = py::none(), kFind)
       .def(
           "self", [](AgentState& state) { return known(state, ask(state, "self", &Agent::self)); },
-          "self($self, /)\n--\n\nReturns this agent as a Peer, for copies within the process.")
+          Doc{"Returns this agent as a Peer, for copies within the process."})
       .def(
           "peer",
           [](AgentState& state, const std::string& name) {
             return known(state, ask(state, "peer", &Agent::peer, name));
           },
           py::arg("name"),
-          "peer($self, /, name)\n--\n\nReturns a Peer that the agent knows already, such as the "
-          "sender of a note.")
+          Doc{"Returns a Peer that the agent knows already, such as the sender of a note."})
       .def_property_readonly("peers", peers, "All peers that the agent knows, as a list.");
 }
 
-void bindTransfers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
+void bindTransfers(AgentClass& agent) {
   agent
       .def(
           "plan",
           [](AgentState& state, const py::object& op, const KnownPeer& peer,
              const py::object& local, const py::object& remote, std::string require,
              const std::string& priority) {
-            return plan(state, kindOf(op), peer, local, remote,
-                        {.require = std::move(require), .priority = priorityOf(priority)});
+            return plan(state, kindOf(op), peer, local, remote, std::move(require), priority);
           },
           py::arg("op"), py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
           py::arg("require") = "", py::arg("priority") = "normal", kPlan)
@@ -479,44 +444,42 @@ void bindTransfers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
            py::arg("priority") = "normal", kRead);
 }
 
-void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
+void bindEvents(AgentClass& agent) {
   agent
       .def("take_note", takeNote,
-           "take_note($self, /)\n--\n\nReturns the next note that has arrived from any peer, or "
-           "None. Does not wait.")
+           Doc{"Returns the next note that has arrived from any peer, or None. Does not wait."})
       .def("wait_note", waitNote, py::arg("timeout") = py::none(),
-           "wait_note($self, /, timeout=None)\n--\n\nWaits for the next note from any peer, and "
-           "returns it. TimeoutError: no note arrived\nwithin `timeout` seconds.")
+           Doc{"Waits for the next note from any peer, and returns it. TimeoutError: no note "
+               "arrived\nwithin `timeout` seconds."})
       .def(
           "notes",
           [](const py::object& self) {
             return py::module_::import("viaduct._asyncio").attr("Notes")(self);
           },
-          "notes($self, /)\n--\n\nIterates over the notes as they arrive. `for note in "
-          "agent.notes()` blocks its thread.\n`async for note in agent.notes()` waits in the "
-          "event loop.")
-      .def("poll", poll,
-           "poll($self, /)\n--\n\nMakes progress on all transfers and connections, without "
-           "blocking. Returns True if\nanything advanced.")
+          Doc{"Iterates over the notes as they arrive. `for note in agent.notes()` blocks its "
+              "thread.\n`async for note in agent.notes()` waits in the event loop."})
+      .def("poll", ofAgent<&Agent::poll>("poll"),
+           Doc{"Makes progress on all transfers and connections, without blocking. Returns True "
+               "if\nanything advanced."})
       .def(
           "fileno",
           [](AgentState& state) { return valueOf(ask(state, "fileno", &Agent::eventFd)); },
-          "fileno($self, /)\n--\n\nReturns a file descriptor for select() and selectors. The "
-          "descriptor is readable\nwhile poll() has work to do. Watch the descriptor, but do not "
-          "read or close it.");
+          Doc{"Returns a file descriptor for select() and selectors. The descriptor is "
+              "readable\nwhile poll() has work to do. Watch the descriptor, but do not read or "
+              "close it."});
 }
 
 }  // namespace
 
-void bindAgent(py::module_& module) {
-  py::class_<AgentState, std::shared_ptr<AgentState>> agent(module, "Agent", kAgent);
+AgentClass bindAgent(py::module_& module) {
+  AgentClass agent(module, "Agent", kAgent);
   agent.def(py::init(&open), "__init__(self, /, *, environment=True, **settings)\n--\n\n")
       .def_static(
           "open", open,
           "open(*, environment=True, **settings)\n--\n\nOpens an agent, as Agent(**settings) does.")
       .def("close", &AgentState::close,
-           "close($self, /)\n--\n\nTells all peers that the agent leaves, and ends all transfers. "
-           "Calls that wait in other\nthreads fail with an error. A second close() does nothing.")
+           Doc{"Tells all peers that the agent leaves, and ends all transfers. Calls that wait in "
+               "other\nthreads fail with an error. A second close() does nothing."})
       .def("drain", drain, py::arg("timeout") = py::none(), kDrain)
       .def(
           "undrain", [](AgentState& state) { valueOf(ask(state, "undrain", &Agent::undrain)); },
@@ -529,8 +492,7 @@ void bindAgent(py::module_& module) {
       .def_property_readonly(
           "id",
           [](AgentState& state) {
-            const auto id = ask(state, "id", [](Agent& asked) { return asked.card().agent; });
-            return py::bytes(reinterpret_cast<const char*>(id.data()), id.size());
+            return bytesObject(ask(state, "id", [](Agent& asked) { return asked.card().agent; }));
           },
           "16 bytes that identify this agent. After a restart they differ.")
       .def_property_readonly("backends", backends,
@@ -538,21 +500,16 @@ void bindAgent(py::module_& module) {
                              "text gives the\nconfiguration of an open backend, or the reason why "
                              "a backend is not open.")
       .def("statistics", statistics,
-           "statistics($self, /)\n--\n\nReturns the agent's counters since it was opened, as a "
-           "dict.")
+           Doc{"Returns the agent's counters since it was opened, as a dict."})
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](AgentState& state, const py::args&) { state.close(); })
       .def("__repr__", py::overload_cast<const AgentState&>(&describe));
   bindMemory(agent);
   bindPeers(agent);
   bindTransfers(agent);
-  bindLeasesOf(agent);
-  bindParcelsOf(agent);
-  bindCardsOf(agent);
-  bindDigestsOf(agent);
-  bindMarksOf(agent);
   bindEvents(agent);
   py::module_::import("atexit").attr("register")(py::cpp_function(&AgentState::closeAll));
+  return agent;
 }
 
 }  // namespace viaduct::python

@@ -113,8 +113,7 @@ PinState::~PinState() {
   if (failed->code == Code::kPeerLost && keeper_)
     agent_->keepUntilSettled(failed->peer, std::move(keeper_));
   if (isFinalizing()) return;  // nothing can be imported any more
-  const py::object exception = exceptionOf(*failed);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  setError(*failed);
   PyErr_WriteUnraisable(nullptr);
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "doorbell.h"
-#include "errors.h"
 
 namespace viaduct::python {
 namespace {
@@ -43,11 +42,6 @@ WaitLimit waitLimitOf(const char* operation, py::handle timeout) {
 NoteBytes::NoteBytes(const char* operation, py::handle from) {
   if (from.is_none()) {
     given_ = false;
-    return;
-  }
-  if (PyBytes_Check(from.ptr()) != 0) {
-    bytes_ = std::as_bytes(std::span(PyBytes_AS_STRING(from.ptr()),
-                                     static_cast<std::size_t>(PyBytes_GET_SIZE(from.ptr()))));
     return;
   }
   if (PyUnicode_Check(from.ptr()) != 0) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "errors.h"
 #include "gil.h"
 
 namespace viaduct::python {
@@ -20,6 +21,18 @@ Deadline deadlineOf(const char* operation, py::handle timeout);
 
 // The same for a call that waits, which also takes a LoopWait.
 WaitLimit waitLimitOf(const char* operation, py::handle timeout);
+
+// The bytes of a card, note or ticket.
+template <class Bytes>
+py::bytes bytesObject(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Runs the waiting function `call(deadline)` without the GIL, and raises its error.
+template <class Call>
+auto waitUpTo(const char* operation, py::handle timeout, const Call& call) {
+  return valueOf(waitUnlocked(waitLimitOf(operation, timeout), call));
+}
 
 // Reads the bytes of a note from bytes, str (as UTF-8) or a buffer. The object holds the buffer
 // open as long as it lives.

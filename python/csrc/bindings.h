@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <string>
 
 namespace viaduct {
 struct KvLayout;
@@ -15,36 +16,47 @@ namespace viaduct::python {
 namespace py = pybind11;
 
 class AgentState;
+using AgentClass = py::class_<AgentState, std::shared_ptr<AgentState>>;
 
 void bindErrors(py::module_& module);
 void bindLog(py::module_& module);
 void bindDoorbell(py::module_& module);
 void bindSettings(py::module_& module);
 void bindValues(py::module_& module);
-void bindPin(py::module_& module);
+void bindPins(py::module_& module);
 void bindBlocks(py::module_& module);
 void bindPeer(py::module_& module);
 void bindTransfer(py::module_& module);
-void bindDigests(py::module_& module);
-void bindMarks(py::module_& module);
 void bindKvLayouts(py::module_& module);
 void bindKvParts(py::module_& module);
 // Adds the methods that name and select parts of a parcel.
 void bindPartsOf(py::class_<KvLayout>& layout);
-void bindLease(py::module_& module);
 void bindParcels(py::module_& module);
-void bindCards(py::module_& module);
-void bindAgent(py::module_& module);
-// Adds the methods that export and revoke cards.
-void bindCardsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
-// Adds the methods that lend and borrow.
-void bindLeasesOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
-// Adds the methods that publish and fetch.
-void bindParcelsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
-// Adds the method that opens streams of marks.
-void bindMarksOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
-// Adds the methods that digest and check blocks.
-void bindDigestsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
+AgentClass bindAgent(py::module_& module);
+// Each also adds the agent's methods of its subject.
+void bindCards(py::module_& module, AgentClass& agent);
+void bindDigests(py::module_& module, AgentClass& agent);
+void bindLeases(py::module_& module, AgentClass& agent);
+void bindMarks(py::module_& module, AgentClass& agent);
+void bindParcelsOf(AgentClass& agent);
 void bindNixl(py::module_& module);
 
+// The text of a function in help(), which the names and defaults of its arguments precede. Pass it
+// after these.
+struct Doc {
+  const char* text = "";
+};
+// Makes a docstring from which inspect.signature() reads the arguments.
+std::string docstringOf(const py::detail::function_record& function, const Doc& doc);
+
 }  // namespace viaduct::python
+
+template <>
+struct pybind11::detail::process_attribute<viaduct::python::Doc>
+    : process_attribute_default<viaduct::python::Doc> {
+  static void init(const viaduct::python::Doc& doc, function_record* function) {
+    static std::string text;  // pybind11 copies it before it looks at another function
+    text = docstringOf(*function, doc);
+    function->doc = text.data();
+  }
+};

@@ -90,37 +90,26 @@ void bindBlocks(py::module_& module) {
           "of",
           [](const py::object& array) {
             const ObjectMemory memory = memoryOf("blocks", array);
-            return std::make_shared<BlockList>(valueOf(Blocks::strided(rowsOf("blocks", memory))),
-                                               memory.keeper);
+            return blocksOf(rowsOf("blocks", memory), memory.keeper);
           },
-          py::arg("array"), R"(of(array)
---
-
+          py::arg("array"), Doc{R"(
 Makes one block of each row of an array or tensor: block i is array[i]. Each row has to be
-contiguous.)")
+contiguous.)"})
       .def_static(
           "strided",
           [](std::uint64_t base, std::uint64_t bytes, std::uint64_t count, std::uint64_t stride) {
-            return std::make_shared<BlockList>(
-                valueOf(Blocks::strided(
-                    {.base = base, .stride = stride, .bytes = bytes, .count = count})),
-                py::object());
+            return blocksOf({.base = base, .stride = stride, .bytes = bytes, .count = count});
           },
-          py::arg("base"), py::arg("bytes"), py::arg("count"), py::arg("stride") = 0,
-          R"(strided(base, bytes, count, stride=0)
---
-
+          py::arg("base"), py::arg("bytes"), py::arg("count"), py::arg("stride") = 0, Doc{R"(
 Makes `count` blocks of `bytes` bytes each. The first block begins at the address `base`, and each
 next block `stride` bytes later. With stride=0 the blocks touch. The cost does not depend on
-`count`.)")
-      .def_static("list", listOf, py::arg("rows"), R"(list(rows)
---
-
+`count`.)"})
+      .def_static("list", listOf, py::arg("rows"), Doc{R"(
 Makes one block of each row (address, bytes) or (address, bytes, device). A row
 (address, bytes, device, stride, count) makes `count` blocks that begin `stride` bytes apart.
 
 `rows` is a sequence of tuples, or an array of integers of any type with 2, 3 or 5 columns. The
-device has to be 0, which is host memory.)")
+device has to be 0, which is host memory.)"})
       .def("__len__", [](const BlockList& list) { return list.blocks().count(); })
       .def("__getitem__", itemOf)
       .def_property_readonly(

@@ -39,10 +39,6 @@ std::optional<std::chrono::system_clock::time_point> momentOf(const char* operat
           std::chrono::duration<double>(seconds)));
 }
 
-py::bytes cardBytes(const std::vector<std::byte>& card) {
-  return {reinterpret_cast<const char*>(card.data()), card.size()};
-}
-
 Card cardOf(const char* operation, const py::object& card) {
   const NoteBytes given(operation, card);
   return valueOf(Card::decode(given.bytes()));
@@ -52,7 +48,7 @@ py::bytes exportCard(AgentState& state, const std::string& pins, const std::stri
                      const py::object& until, const std::string& name) {
   state.need("export_card");
   Grant grant = grantOf("export_card", pins, access, until, name);
-  return cardBytes(valueOf(unlocked([&] { return state.agent.exportCard(std::move(grant)); })));
+  return bytesObject(valueOf(unlocked([&] { return state.agent.exportCard(std::move(grant)); })));
 }
 
 void revokeCard(AgentState& state, const py::object& card_or_id) {
@@ -65,25 +61,18 @@ void revokeCard(AgentState& state, const py::object& card_or_id) {
   check(unlocked([&] { return state.agent.revokeCard(card); }));
 }
 
-constexpr auto kExportCard =
-    R"(export_card($self, /, *, pins='*', access='both', until=None, name='')
---
-
+constexpr Doc kExportCard{R"(
 Returns the bytes of a card that grants no more than this: the pins whose labels match `pins` ('*'
 stands for any text), for access "read", "write" or "both", until a datetime or seconds as of
-time.time(), to the agent of that name (empty: any).)";
+time.time(), to the agent of that name (empty: any).)"};
 
-constexpr auto kRevokeCard = R"(revoke_card($self, /, card_or_id)
---
-
+constexpr Doc kRevokeCard{R"(
 Makes a card of export_card() void, and all that were narrowed from it. Their sessions have ended on
-return. Pass the card, or its id as a text.)";
+return. Pass the card, or its id as a text.)"};
 
-constexpr auto kNarrowCard = R"(narrow_card(card, *, pins='*', access='both', until=None, name='')
---
-
+constexpr Doc kNarrowCard{R"(
 Returns a card that grants less than `card`, with an id of its own. Asks nobody. The arguments are
-those of Agent.export_card().)";
+those of Agent.export_card().)"};
 
 }  // namespace
 
@@ -95,13 +84,13 @@ Grant grantOf(const char* operation, const std::string& pins, const std::string&
           .name = name};
 }
 
-void bindCards(py::module_& module) {
+void bindCards(py::module_& module, AgentClass& agent) {
   module.def(
       "narrow_card",
       [](const py::object& card, const std::string& pins, const std::string& access,
          const py::object& until, const std::string& name) {
         const Card wide = cardOf("narrow_card", card);
-        return cardBytes(
+        return bytesObject(
             valueOf(wide.narrow(grantOf("narrow_card", pins, access, until, name))).encode());
       },
       py::arg("card"), py::kw_only(), py::arg("pins") = "*", py::arg("access") = "both",
@@ -113,14 +102,10 @@ void bindCards(py::module_& module) {
         if (!id) return std::nullopt;
         return cardIdText(*id);
       },
-      py::arg("card"),
-      "card_id(card)\n--\n\nReturns the id of a card with a grant, or None if it grants all.");
+      py::arg("card"), Doc{"Returns the id of a card with a grant, or None if it grants all."});
   module.def(
       "card_grants", [](const py::object& card) { return cardOf("card_grants", card).grantText(); },
-      py::arg("card"), "card_grants(card)\n--\n\nReturns what the card grants, in words.");
-}
-
-void bindCardsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
+      py::arg("card"), Doc{"Returns what the card grants, in words."});
   agent
       .def("export_card", exportCard, py::kw_only(), py::arg("pins") = "*",
            py::arg("access") = "both", py::arg("until") = py::none(), py::arg("name") = "",
@@ -129,8 +114,7 @@ void bindCardsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def(
           "revoke_cards",
           [](AgentState& state) { check(ask(state, "revoke_cards", &Agent::revokeCards)); },
-          "revoke_cards($self, /)\n--\n\nMakes all cards of export_card() void. `card` stays "
-          "valid.");
+          Doc{"Makes all cards of export_card() void. `card` stays valid."});
 }
 
 }  // namespace viaduct::python

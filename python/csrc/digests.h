@@ -19,6 +19,7 @@ using DigestRow = std::array<std::uint8_t, sizeof(Digest)>;
 // The state behind the Python class Digests.
 struct DigestRows {
   std::vector<DigestRow> rows;
+  friend bool operator==(const DigestRows&, const DigestRows&) = default;
 };
 
 DigestRows rowsOf(const std::vector<Digest>& digests);

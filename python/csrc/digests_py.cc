@@ -1,7 +1,12 @@
+#include <endian.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pybind11/operators.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -25,21 +30,13 @@ constexpr auto kDigestsAre =
     "give Digests, an array of bytes of the shape (n, 16), or a list of bytes of length 16";
 
 DigestRow rowOf(const Digest& digest) {
-  DigestRow row;
-  for (std::size_t i = 0; i < 8; ++i) {
-    row[i] = static_cast<std::uint8_t>(digest.high >> (56 - 8 * i));
-    row[8 + i] = static_cast<std::uint8_t>(digest.low >> (56 - 8 * i));
-  }
-  return row;
+  return std::bit_cast<DigestRow>(std::array{htobe64(digest.high), htobe64(digest.low)});
 }
 
-Digest digestOfRow(const std::uint8_t* row) {
-  Digest digest;
-  for (std::size_t i = 0; i < 8; ++i) {
-    digest.high = digest.high << 8 | row[i];
-    digest.low = digest.low << 8 | row[8 + i];
-  }
-  return digest;
+Digest digestOfRow(const void* row) {
+  std::array<std::uint64_t, 2> halves{};
+  std::memcpy(halves.data(), row, kRowBytes);
+  return {.low = be64toh(halves[1]), .high = be64toh(halves[0])};
 }
 
 std::vector<Digest> digestsOfArray(const char* operation, const py::buffer& array) {
@@ -51,7 +48,7 @@ std::vector<Digest> digestsOfArray(const char* operation, const py::buffer& arra
                             fmt::join(view.shape, ", "), view.itemsize),
                 view.ndim == 1 ? "decode the bytes of a note with Digests.decode()" : kDigestsAre);
   std::vector<Digest> digests(static_cast<std::size_t>(view.shape[0]));
-  const auto* row = static_cast<const std::uint8_t*>(view.ptr);
+  const auto* row = static_cast<const std::byte*>(view.ptr);
   for (Digest& digest : digests) {
     digest = digestOfRow(row);
     row += view.strides[0];
@@ -67,13 +64,9 @@ std::vector<Digest> digestsOfList(const char* operation, const py::sequence& lis
     if (bytes.bytes().size() != kRowBytes)
       raiseMisuse(operation, fmt::format("a digest of {} bytes", bytes.bytes().size()),
                   kDigestsAre);
-    digests.push_back(digestOfRow(reinterpret_cast<const std::uint8_t*>(bytes.bytes().data())));
+    digests.push_back(digestOfRow(bytes.bytes().data()));
   }
   return digests;
-}
-
-py::bytes bytesOf(const DigestRow& row) {
-  return {reinterpret_cast<const char*>(row.data()), row.size()};
 }
 
 py::bytes rowAt(const DigestRows& digests, py::ssize_t number) {
@@ -81,12 +74,11 @@ py::bytes rowAt(const DigestRows& digests, py::ssize_t number) {
   const py::ssize_t place = number < 0 ? number + count : number;
   if (place < 0 || place >= count)
     throw py::index_error(fmt::format("there is no digest {} in a list of {}", number, count));
-  return bytesOf(digests.rows[static_cast<std::size_t>(place)]);
+  return bytesObject(digests.rows[static_cast<std::size_t>(place)]);
 }
 
 py::bytes encode(const py::object& digests) {
-  const auto blob = encodeDigests(digestsOf("encode", digests));
-  return {reinterpret_cast<const char*>(blob.data()), blob.size()};
+  return bytesObject(encodeDigests(digestsOf("encode", digests)));
 }
 
 DigestRows decode(const py::object& data) {
@@ -119,7 +111,7 @@ std::span<const std::byte> hostBytes(const char* operation, const ObjectMemory& 
 py::bytes digestOfObject(const py::object& data) {
   const ObjectMemory memory = denseMemoryOf("digest_of", data);
   const auto bytes = hostBytes("digest_of", memory);
-  return bytesOf(rowOf(unlocked([&] { return digestOf(bytes); })));
+  return bytesObject(rowOf(unlocked([&] { return digestOf(bytes); })));
 }
 
 // Computes the sums of the piece apart, because other threads may use the object meanwhile.
@@ -132,28 +124,28 @@ void addPiece(BlockDigest& block, const py::object& offset, const py::object& pi
   block.add(sums);
 }
 
-struct LocalBlocks {
-  LocalBlocks(const py::object& given, const AgentState& agent)
-      : side(localSideOf(given, agent)),
-        pins(side.list->pinsOf(agent)),
-        selection{.blocks = side.list->blocks(), .indices = side.indices} {}
-
-  const Side side;
-  const std::vector<std::shared_ptr<const PinState>> pins;  // kept while the GIL is released
-  const Selection selection;
-};
+// Runs `call` on the blocks without the GIL. Keeps their pins meanwhile.
+template <class Call>
+auto withBlocks(const py::object& blocks, const AgentState& agent, const Call& call) {
+  Side side = localSideOf(blocks, agent);
+  const auto pins = side.list->pinsOf(agent);
+  const Selection selection = side.take();
+  return valueOf(unlocked([&] { return call(selection); }));
+}
 
 DigestRows digestBlocks(AgentState& state, const py::object& blocks) {
   state.need("digest_blocks");
-  const LocalBlocks given(blocks, state);
-  return rowsOf(valueOf(unlocked([&] { return state.agent.digestBlocks(given.selection); })));
+  return rowsOf(withBlocks(blocks, state, [&](const Selection& selected) {
+    return state.agent.digestBlocks(selected);
+  }));
 }
 
 void checkBlocks(AgentState& state, const py::object& blocks, const py::object& digests) {
   state.need("check_blocks");
-  const LocalBlocks given(blocks, state);
   const auto expected = digestsOf("check_blocks", digests);
-  check(unlocked([&] { return state.agent.checkBlocks(given.selection, expected); }));
+  withBlocks(blocks, state, [&](const Selection& selected) {
+    return state.agent.checkBlocks(selected, expected);
+  });
 }
 
 constexpr auto kDigestsClass = R"(The digests of blocks, in the order of the blocks: 16 bytes each.
@@ -167,15 +159,11 @@ constexpr auto kDigestsClass = R"(The digests of blocks, in the order of the blo
 digests[i] is the bytes of a digest, and digests[i].hex() the text in an error. numpy.asarray(digests)
 is an array of bytes of the shape (n, 16). Digests(rows) takes such an array, or a list of bytes.)";
 
-constexpr auto kDecode = R"(decode(data)
---
+constexpr Doc kDecode{
+    "Returns the Digests from the bytes of encode(). InvalidError: the bytes are damaged."};
 
-Returns the Digests from the bytes of encode(). InvalidError: the bytes are damaged.)";
-
-constexpr auto kEncode = R"(encode($self, /)
---
-
-Returns bytes for a note: 16 for each digest and 24 more. C++ and Python decode them.)";
+constexpr Doc kEncode{
+    "Returns bytes for a note: 16 for each digest and 24 more. C++ and Python decode them."};
 
 constexpr auto kBlockDigest = R"(The digest of a block whose bytes come in pieces.
 
@@ -185,35 +173,25 @@ constexpr auto kBlockDigest = R"(The digest of a block whose bytes come in piece
     block.digest                    # the same as viaduct.digest_of(first + second)
 )";
 
-constexpr auto kAddPiece = R"(add($self, /, offset, piece)
---
-
+constexpr Doc kAddPiece{R"(
 Adds a piece that starts at byte `offset` of the block: a buffer, array or tensor in host memory.
 
-`offset` is a multiple of 8. All pieces but the last one of the block have a multiple of 8 bytes.)";
+`offset` is a multiple of 8. All pieces but the last one of the block have a multiple of 8 bytes.)"};
 
-constexpr auto kAddPart = R"(add_part($self, /, other)
---
+constexpr Doc kAddPart{
+    "Adds all pieces of another BlockDigest, which has another part of the same block."};
 
-Adds all pieces of another BlockDigest, which has another part of the same block.)";
+constexpr Doc kDigestOf{
+    "Returns the digest of the bytes of a buffer, array or tensor in host memory: 16 bytes."};
 
-constexpr auto kDigestOf = R"(digest_of(data)
---
-
-Returns the digest of the bytes of a buffer, array or tensor in host memory: 16 bytes.)";
-
-constexpr auto kDigestBlocks = R"(digest_blocks($self, /, blocks)
---
-
+constexpr Doc kDigestBlocks{R"(
 Returns the Digests of pinned blocks. `blocks` is what plan() takes as `local`.
 
-The memory must stay pinned and unchanged during the call. It may be memory of a GPU.)";
+The memory must stay pinned and unchanged during the call. It may be memory of a GPU.)"};
 
-constexpr auto kCheckBlocks = R"(check_blocks($self, /, blocks, digests)
---
-
+constexpr Doc kCheckBlocks{R"(
 Checks pinned blocks, for example after a peer has written them. `digests` has one digest for each
-block. CorruptError: a block has other bytes. The error names the first such block.)";
+block. CorruptError: a block has other bytes. The error names the first such block.)"};
 
 }  // namespace
 
@@ -230,35 +208,29 @@ std::vector<Digest> digestsOf(const char* operation, const py::object& given) {
   return digestsOfArray(operation, py::reinterpret_borrow<py::buffer>(given));
 }
 
-void bindDigests(py::module_& module) {
+void bindDigests(py::module_& module, AgentClass& agent) {
   py::class_<DigestRows>(module, "Digests", py::buffer_protocol(), kDigestsClass)
       .def(py::init([](const py::object& rows) { return rowsOf(digestsOf("Digests", rows)); }),
-           py::arg("rows"), "__init__(self, /, rows)\n--\n\n")
+           py::arg("rows"), Doc{})
       .def_static("decode", decode, py::arg("data"), kDecode)
       .def("encode", encode, kEncode)
       .def("__len__", [](const DigestRows& digests) { return digests.rows.size(); })
       .def("__getitem__", rowAt)
       .def_buffer(viewOf)
-      .def(
-          "__eq__",
-          [](const DigestRows& one, const DigestRows& other) { return one.rows == other.rows; },
-          py::is_operator())
+      .def(py::self == py::self)
       .def("__repr__", [](const DigestRows& digests) {
         return fmt::format("<viaduct.Digests of {} blocks>", digests.rows.size());
       });
   py::class_<BlockDigest>(module, "BlockDigest", kBlockDigest)
-      .def(py::init<>(), "__init__(self, /)\n--\n\n")
+      .def(py::init<>(), Doc{})
       .def("add", addPiece, py::arg("offset"), py::arg("piece"), kAddPiece)
       .def(
           "add_part", [](BlockDigest& block, const BlockDigest& other) { block.add(other); },
           py::arg("other"), kAddPart)
       .def_property_readonly(
-          "digest", [](const BlockDigest& block) { return bytesOf(rowOf(block.digest())); },
+          "digest", [](const BlockDigest& block) { return bytesObject(rowOf(block.digest())); },
           "The digest of a block that consists of the added pieces: 16 bytes.");
   module.def("digest_of", digestOfObject, py::arg("data"), kDigestOf);
-}
-
-void bindDigestsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
   agent.def("digest_blocks", digestBlocks, py::arg("blocks"), kDigestBlocks)
       .def("check_blocks", checkBlocks, py::arg("blocks"), py::arg("digests"), kCheckBlocks);
 }

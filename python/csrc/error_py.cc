@@ -69,7 +69,7 @@ py::object exceptionOf(const Error& told) {
   // An exiting interpreter would end a daemon thread in the middle of this function. Releasing the
   // GIL blocks the thread here first.
   if (Exit::hasBegun()) unlocked([] {});
-  const py::object classes = py::module_::import("viaduct._errors").attr("BY_CODE");
+  const py::object classes = py::module_::import("viaduct._errors").attr("_BY_CODE");
   const auto text = [](const std::string& bytes) { return decoded(bytes, "backslashreplace"); };
   using py::operator""_a;
   return classes[codeName(error.code)](
@@ -80,9 +80,13 @@ py::object exceptionOf(const Error& told) {
 
 void bindErrors(py::module_& module) { module.def("_in_python", &inPython); }
 
-void raise(const Error& error) {
+void setError(const Error& error) {
   const py::object exception = exceptionOf(error);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+}
+
+void raise(const Error& error) {
+  setError(error);
   throw py::error_already_set();
 }
 

@@ -14,6 +14,8 @@ namespace py = pybind11;
 
 // Makes the exception of viaduct/_errors.py that matches the error's code.
 py::object exceptionOf(const Error& error);
+// Sets the exception for the interpreter.
+void setError(const Error& error);
 [[noreturn]] void raise(const Error& error);
 // Raises InvalidError: the arguments of the call cannot be right.
 [[noreturn]] void raiseMisuse(const char* operation, std::string detail, std::string remedy = {});

@@ -43,9 +43,21 @@ class Exit {
   // Blocks the calling thread, which must not hold the GIL. Never returns if the interpreter
   // finalizes. Otherwise returns after one second, and at once in the thread that called begin().
   static void stay();
-  [[noreturn]] static void stayForGood();
+
+  // Runs `take`, which takes the GIL.
+  template <class Take>
+  static auto enter(const Take& take) {
+    if (hasBegun()) [[unlikely]]
+      stay();
+    try {
+      return take();
+    } catch (const abi::__forced_unwind&) {
+      stayForGood();
+    }
+  }
 
  private:
+  [[noreturn]] static void stayForGood();
   static inline std::atomic<bool> begun_{false};
   static inline long thread_ = 0;
 };
@@ -61,13 +73,7 @@ class Unlocked {
 
   // Takes the GIL again, which PyEval_SaveThread() released in this thread.
   static void restore(PyThreadState* thread) {
-    if (Exit::hasBegun()) [[unlikely]]
-      Exit::stay();
-    try {
-      PyEval_RestoreThread(thread);
-    } catch (const abi::__forced_unwind&) {
-      Exit::stayForGood();
-    }
+    Exit::enter([thread] { PyEval_RestoreThread(thread); });
   }
 
  private:
@@ -77,21 +83,12 @@ class Unlocked {
 // Takes the GIL in a thread of the library.
 class Locked {
  public:
-  Locked() : state_(take()) {}
+  Locked() : state_(Exit::enter([] { return PyGILState_Ensure(); })) {}
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
   ~Locked() { PyGILState_Release(state_); }
 
  private:
-  static PyGILState_STATE take() {
-    if (Exit::hasBegun()) [[unlikely]]
-      Exit::stay();
-    try {
-      return PyGILState_Ensure();
-    } catch (const abi::__forced_unwind&) {
-      Exit::stayForGood();
-    }
-  }
   const PyGILState_STATE state_;
 };
 

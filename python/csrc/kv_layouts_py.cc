@@ -157,25 +157,13 @@ constexpr auto kCacheClass = R"(The KV caches of some layers that are alike.
 
     viaduct.KvCache(range(32), 128, kv_heads=8)               # K and V in bf16
     viaduct.KvCache(range(61), 576, tensors=1, name="latent") # MLA: a latent row
-
-layers         the numbers of the layers in the model, ascending
-head_size      elements of one head of one token
-kv_heads       heads of the model; tensor-parallel ranks divide them
-tensors        in each layer: 2 for K and V, 1 for a latent row
-element_bytes  2 for bf16
-entry_tokens   tokens that share one entry
-name           in errors)";
+)";
 
 constexpr auto kGroupClass = R"(KV caches that share one block table.
 
     viaduct.KvGroup([cache], block_tokens=16)
 
-caches         a list of KvCache
-block_tokens   tokens of a block
-window         tokens that attention looks back; 0: all
-blocks         the number of blocks in the pool
-places         rows (address, stride), by cache, then by layer, then by tensor: block b of a tensor
-               starts at address + b * stride. KvLayout.arrange() fills in `blocks` and `places`.)";
+KvLayout.arrange() fills in `blocks` and `places`.)";
 
 constexpr auto kLayoutClass =
     R"(The KV cache of one tensor-parallel rank: where each block of each layer lies.
@@ -188,20 +176,15 @@ constexpr auto kLayoutClass =
 The order in a page is "nhd", token after token, or "hnd", head after head. The size of a page is a
 multiple of `page_align`. A layout never changes. docs/kv.md explains the fields.)";
 
-constexpr auto kOfModel =
-    R"(of_model(name, *, order='nhd', tp=1, rank=0, block_tokens=None)
---
-
+constexpr Doc kOfModel{R"(
 Returns the layout of a known model, without places. kv_models() lists the names. Blocks have 16
-tokens, if neither `block_tokens` nor the model says otherwise.)";
+tokens, if neither `block_tokens` nor the model says otherwise.)"};
 
-constexpr auto kArrange = R"(arrange($self, /, arrangement, address, blocks)
---
-
+constexpr Doc kArrange{R"(
 Returns the same layout with places in a pool of so many blocks, which starts at `address`.
 
 "apart": each tensor of each layer has a pool of its own. "together": each layer has a pool, with the
-pages of K and V side by side. "rows": a block is one row with the pages of all layers.)";
+pages of K and V side by side. "rows": a block is one row with the pages of all layers.)"};
 
 constexpr auto kReshardClass =
     R"(A plan that moves blocks from one layout to another. Made once, for all requests.
@@ -212,27 +195,22 @@ constexpr auto kReshardClass =
 
 InvalidError names the field that keeps the layouts from being mapped onto each other.)";
 
-constexpr auto kSelect = R"(select($self, /, groups)
---
-
+constexpr Doc kSelect{R"(
 Returns (source, destination): Blocks at both ends, for plan(). `groups` has a row for each group:
 (source blocks, destination blocks), or None for no blocks.
 
 A row has the numbers of the blocks in the order of their tokens. A third item is the first token to
-move; the first block of each end has this token.)";
+move; the first block of each end has this token.)"};
 
-constexpr auto kSourceRanks = R"(kv_source_ranks(source, destination)
---
-
+constexpr Doc kSourceRanks{R"(
 Returns the ranks of the source from which this rank of the destination takes its heads, as a
-tuple.)";
+tuple.)"};
 
 void bindLayout(py::module_& module) {
   py::class_<KvLayout> layouts(module, "KvLayout", kLayoutClass);
   layouts
       .def(py::init(&layoutOf), py::arg("groups"), py::kw_only(), py::arg("order") = "nhd",
-           py::arg("tp") = 1, py::arg("rank") = 0, py::arg("page_align") = 1,
-           "__init__(self, /, groups, *, order='nhd', tp=1, rank=0, page_align=1)\n--\n\n")
+           py::arg("tp") = 1, py::arg("rank") = 0, py::arg("page_align") = 1, Doc{})
       .def_static("of_model", layoutOfModel, py::arg("name"), py::kw_only(),
                   py::arg("order") = "nhd", py::arg("tp") = 1, py::arg("rank") = 0,
                   py::arg("block_tokens") = py::none(), kOfModel)
@@ -250,16 +228,14 @@ void bindLayout(py::module_& module) {
                              "(address, bytes) of the memory from the first page to the end of "
                              "the last one.")
       .def("page_bytes", pageBytes, py::arg("group") = 0, py::arg("cache") = 0,
-           "page_bytes($self, /, group=0, cache=0)\n--\n\nReturns the bytes of a page: one block "
-           "of one tensor of one layer.")
+           Doc{"Returns the bytes of a page: one block of one tensor of one layer."})
       .def(
           "blocks_of",
           [](const KvLayout& layout, std::uint64_t tokens, std::size_t group) {
             return kvBlocksOf(at(layout.groups, group, "group"), tokens);
           },
           py::arg("tokens"), py::arg("group") = 0,
-          "blocks_of($self, /, tokens, group=0)\n--\n\nReturns how many blocks a request of so "
-          "many tokens has in this group.")
+          Doc{"Returns how many blocks a request of so many tokens has in this group."})
       .def("__repr__", [](const KvLayout& layout) {
         return fmt::format("<viaduct.KvLayout of {} groups, {}, rank {} of {}{}>",
                            layout.groups.size(), orderName(layout), layout.rank, layout.tp,
@@ -272,29 +248,31 @@ void bindGroup(py::module_& module) {
   py::class_<KvCache>(module, "KvCache", kCacheClass)
       .def(py::init(&cacheOf), py::arg("layers"), py::arg("head_size"), py::kw_only(),
            py::arg("kv_heads") = 1, py::arg("tensors") = 2, py::arg("element_bytes") = 2,
-           py::arg("entry_tokens") = 1, py::arg("name") = "kv",
-           "__init__(self, /, layers, head_size, *, kv_heads=1, tensors=2, element_bytes=2, "
-           "entry_tokens=1, name='kv')\n--\n\n")
+           py::arg("entry_tokens") = 1, py::arg("name") = "kv", Doc{})
       .def_property_readonly(
           "layers", [](const KvCache& cache) { return py::tuple(py::cast(cache.layers)); },
-          "The numbers of the layers, as a tuple.")
+          "The numbers of the layers in the model, ascending, as a tuple.")
       .def_readonly("head_size", &KvCache::head_size, "Elements of one head of one token.")
-      .def_readonly("kv_heads", &KvCache::kv_heads, "The heads of the model.")
-      .def_readonly("tensors", &KvCache::tensors, "The tensors of each layer.")
-      .def_readonly("element_bytes", &KvCache::element_bytes, "The bytes of an element.")
+      .def_readonly("kv_heads", &KvCache::kv_heads,
+                    "The heads of the model. Tensor-parallel ranks divide them.")
+      .def_readonly("tensors", &KvCache::tensors,
+                    "The tensors of each layer: 2 for K and V, 1 for a latent row.")
+      .def_readonly("element_bytes", &KvCache::element_bytes,
+                    "The bytes of an element: 2 for bf16.")
       .def_readonly("entry_tokens", &KvCache::entry_tokens, "The tokens that share one entry.")
       .def_readonly("name", &KvCache::name, "The name in errors.");
   py::class_<KvGroup>(module, "KvGroup", kGroupClass)
       .def(py::init(&groupOf), py::arg("caches"), py::kw_only(), py::arg("block_tokens") = 16,
-           py::arg("window") = 0, py::arg("blocks") = 0, py::arg("places") = py::tuple(),
-           "__init__(self, /, caches, *, block_tokens=16, window=0, blocks=0, places=())\n--\n\n")
+           py::arg("window") = 0, py::arg("blocks") = 0, py::arg("places") = py::tuple(), Doc{})
       .def_property_readonly(
           "caches", [](const KvGroup& group) { return py::tuple(py::cast(group.caches)); },
           "The caches, as a tuple of KvCache.")
       .def_readonly("block_tokens", &KvGroup::block_tokens, "The tokens of a block.")
       .def_readonly("window", &KvGroup::window, "The tokens that attention looks back; 0: all.")
       .def_readonly("blocks", &KvGroup::blocks, "The number of blocks in the pool.")
-      .def_property_readonly("places", placesOf, "A tuple of (address, stride).");
+      .def_property_readonly("places", placesOf,
+                             "A tuple of (address, stride), by cache, then by layer, then by "
+                             "tensor. Block b of a tensor starts at address + b * stride.");
 }
 
 }  // namespace
@@ -325,15 +303,13 @@ void bindKvLayouts(py::module_& module) {
   bindGroup(module);
   bindLayout(module);
   py::class_<KvReshard>(module, "KvReshard", kReshardClass)
-      .def(py::init(&planReshard), py::arg("source"), py::arg("destination"),
-           "__init__(self, /, source, destination)\n--\n\n")
+      .def(py::init(&planReshard), py::arg("source"), py::arg("destination"), Doc{})
       .def("select", select, py::arg("groups"), kSelect);
   module.def("kv_source_ranks", sourceRanks, py::arg("source"), py::arg("destination"),
              kSourceRanks);
   module.def(
       "kv_models", [] { return py::tuple(py::cast(kvModelNames())); },
-      "kv_models()\n--\n\nReturns the names of the models that KvLayout.of_model() knows, as a "
-      "tuple.");
+      Doc{"Returns the names of the models that KvLayout.of_model() knows, as a tuple."});
 }
 
 }  // namespace viaduct::python

@@ -33,7 +33,7 @@ std::unique_ptr<LentState> lend(AgentState& state, const KnownPeer& peer, const 
                                 const py::object& duration, bool write) {
   state.need("lease");
   Side side = localSideOf(blocks, state);
-  const Selection lent{.blocks = side.list->blocks(), .indices = std::move(side.indices)};
+  const Selection lent = side.take();
   const LeaseOptions options{.access = write ? MemoryAccess::kReadWrite : MemoryAccess::kReadOnly,
                              .duration = durationOf("lease", duration)};
   auto lease = unlocked([&] { return state.agent.lease(peer.peer, lent, options); });
@@ -57,7 +57,7 @@ std::unique_ptr<PlannedTransfer> planUnder(BorrowedState& borrowed, const py::ob
   const OpKind kind = kindOf(op);
   TransferOptions options{.require = std::move(require), .priority = priorityOf(priority)};
   Side here = localSideOf(local, state);
-  const Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
+  const Selection from = here.take();
   const Indices chosen = positions.is_none() ? Indices() : indicesOf(positions);
   auto planned = unlocked(
       [&] { return state.agent.plan(kind, *borrowed.end, from, chosen, std::move(options)); });
@@ -72,8 +72,8 @@ const char* stateOf(const EndHandle<End>& lease) {
 
 template <class End>
 const char* waitForOutcome(EndHandle<End>& lease, const py::object& timeout) {
-  return leaseStateName(valueOf(waitUnlocked(
-      waitLimitOf("wait", timeout), [&](Deadline until) { return lease.end->wait(until); })));
+  return leaseStateName(
+      waitUpTo("wait", timeout, [&](Deadline until) { return lease.end->wait(until); }));
 }
 
 void revoke(LentState& lease) {
@@ -105,44 +105,30 @@ constexpr auto kBorrowed = R"(Blocks of a peer that this agent may reach for a t
 The end of a `with` block and garbage collection give the lease back, once its running transfers have
 ended.)";
 
-constexpr auto kLend = R"(lease($self, /, peer, blocks, *, duration=30, write=False)
---
-
+constexpr Doc kLend{R"(
 Lends pinned blocks to the peer for `duration` seconds, and returns the Lease.
 
 `blocks` is what plan() takes as `local`. With write=True the peer may write too, and no other lease
-may have a byte of these blocks.)";
+may have a byte of these blocks.)"};
 
-constexpr auto kBorrow = R"(borrow($self, /, peer, ticket)
---
-
+constexpr Doc kBorrow{R"(
 Takes a lease from the bytes of Lease.ticket, and returns the BorrowedLease. A ticket is taken once.
-StaleError: the lease has ended.)";
+StaleError: the lease has ended.)"};
 
-constexpr auto kPlanUnder =
-    R"(plan($self, /, op, local, positions=None, *, require='', priority='normal')
---
-
+constexpr Doc kPlanUnder{R"(
 Plans a copy to or from the lent blocks, and returns the Transfer. `positions` are numbers in the
 list of the lent blocks; without them, all blocks in order. Agent.plan() explains the rest. A post
-raises StaleError after the end of the lease.)";
+raises StaleError after the end of the lease.)"};
 
-constexpr auto kRenew = R"(renew($self, /, duration)
---
+constexpr Doc kRenew{"The lease now ends `duration` seconds from now. StaleError: it has ended."};
 
-The lease now ends `duration` seconds from now. StaleError: it has ended.)";
-
-constexpr auto kRevoke = R"(revoke($self, /)
---
-
+constexpr Doc kRevoke{R"(
 Ends the lease, and waits until no access of the peer touches the blocks any more. PeerLostError: the
-peer was stopped inside a copy. It may still touch the blocks until its `settled` is True.)";
+peer was stopped inside a copy. It may still touch the blocks until its `settled` is True.)"};
 
-constexpr auto kWaitLease = R"(wait($self, /, timeout=None)
---
-
+constexpr Doc kWaitLease{R"(
 Waits for the end of the lease, and returns its outcome: "returned", "expired", "revoked" or "peer
-lost". TimeoutError: it has not ended.)";
+lost". TimeoutError: it has not ended.)"};
 
 template <class End>
 py::class_<EndHandle<End>> bindEnd(py::module_& module, const char* name, const char* text) {
@@ -161,13 +147,12 @@ py::class_<EndHandle<End>> bindEnd(py::module_& module, const char* name, const 
 
 }  // namespace
 
-void bindLease(py::module_& module) {
+void bindLeases(py::module_& module, AgentClass& agent) {
   bindEnd<Lease>(module, "Lease", kLeaseClass)
       .def_property_readonly(
           "ticket",
           [](const LentState& lease) {
-            const auto ticket = unlocked([&] { return lease.end->ticket(); });
-            return py::bytes(reinterpret_cast<const char*>(ticket.data()), ticket.size());
+            return bytesObject(unlocked([&] { return lease.end->ticket(); }));
           },
           "The bytes that the peer passes to Agent.borrow().")
       .def(
@@ -190,12 +175,9 @@ void bindLease(py::module_& module) {
       .def("plan", planUnder, py::arg("op"), py::arg("local"), py::arg("positions") = py::none(),
            py::kw_only(), py::arg("require") = "", py::arg("priority") = "normal", kPlanUnder)
       .def("give_back", giveBack,
-           "give_back($self, /)\n--\n\nReturns the lease, once its running transfers have ended. "
-           "New posts raise StaleError.")
+           Doc{"Returns the lease, once its running transfers have ended. New posts raise "
+               "StaleError."})
       .def("__exit__", [](BorrowedState& lease, const py::args&) { giveBack(lease); });
-}
-
-void bindLeasesOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
   agent
       .def("lease", lend, py::arg("peer"), py::arg("blocks"), py::kw_only(),
            py::arg("duration") = 30, py::arg("write") = false, kLend)

@@ -39,19 +39,16 @@ class LogQueue {
     more_.wait(held, [this] { return closed_ || !lines_.empty(); });
     return std::exchange(lines_, {});
   }
-  void open() { setClosed(false); }
-  void close() { setClosed(true); }
-
-  // A fork()ed child lacks the thread, and another thread may have held the mutex.
-  bool isOfThisProcess() const { return generation_ == base::forkGeneration(); }
-
- private:
   void setClosed(bool closed) {
     const std::lock_guard held(mutex_);
     closed_ = closed;
     more_.notify_all();
   }
 
+  // A fork()ed child lacks the thread, and another thread may have held the mutex.
+  bool isOfThisProcess() const { return generation_ == base::forkGeneration(); }
+
+ private:
   static constexpr std::size_t kMost = 10'000;
   const std::uint64_t generation_ = base::forkGeneration();
   std::mutex mutex_;
@@ -63,28 +60,31 @@ class LogQueue {
 // Never destroyed, because threads of the library outlive the interpreter.
 std::atomic<LogQueue*> queue{nullptr};
 
+LogQueue* ownQueue() {
+  LogQueue* const now = queue.load(std::memory_order_acquire);
+  return now != nullptr && now->isOfThisProcess() ? now : nullptr;
+}
+
 void enqueue(LogLevel level, std::string_view text) {
-  LogQueue* const to = queue.load(std::memory_order_acquire);
-  if (to != nullptr && to->isOfThisProcess()) return to->add(level, text);
+  if (LogQueue* const to = ownQueue()) return to->add(level, text);
   base::writeLogLine(level, text);
 }
 
 void startLog() {
-  if (LogQueue* const now = queue.load(); now == nullptr || !now->isOfThisProcess())
-    queue = new LogQueue();
-  queue.load()->open();
+  if (ownQueue() == nullptr) queue = new LogQueue();
+  queue.load()->setClosed(false);
   base::setLogSink(&enqueue);
 }
 
 void stopLog() {
   base::setLogSink(nullptr);
-  if (LogQueue* const now = queue.load(); now != nullptr && now->isOfThisProcess()) now->close();
+  if (LogQueue* const now = ownQueue()) now->setClosed(true);
 }
 
 py::list takeLog() {
   py::list lines;
-  LogQueue* const from = queue.load();
-  if (from == nullptr || !from->isOfThisProcess()) return lines;
+  LogQueue* const from = ownQueue();
+  if (from == nullptr) return lines;
   for (const auto& [level, text] : unlocked([&] { return from->take(); }))
     lines.append(py::make_tuple(static_cast<int>(level), decoded(text, "backslashreplace")));
   return lines;

@@ -46,15 +46,13 @@ void waitMark(MarksState& marks, const py::object& mark, const py::object& timeo
   const std::uint32_t wanted = markOf("wait", mark);
   if (marks.end->has(wanted)) return;
   const MarkStream& stream = live(marks, "wait");
-  check(waitUnlocked(waitLimitOf("wait", timeout),
-                     [&](Deadline until) { return stream.wait(wanted, until); }));
+  waitUpTo("wait", timeout, [&](Deadline until) { return stream.wait(wanted, until); });
 }
 
 void waitCount(MarksState& marks, std::uint32_t count, const py::object& timeout) {
   if (marks.end->count() >= count) return;
   const MarkStream& stream = live(marks, "wait_count");
-  check(waitUnlocked(waitLimitOf("wait_count", timeout),
-                     [&](Deadline until) { return stream.waitCount(count, until); }));
+  waitUpTo("wait_count", timeout, [&](Deadline until) { return stream.waitCount(count, until); });
 }
 
 void sendMark(MarksState& marks, const py::object& number) {
@@ -71,8 +69,7 @@ void endMarks(MarksState& marks, std::string why) {
 
 void waitMarksOver(MarksState& marks, const py::object& timeout) {
   const MarkStream& stream = live(marks, "over");
-  check(waitUnlocked(waitLimitOf("over", timeout),
-                     [&](Deadline until) { return stream.over(until); }));
+  waitUpTo("over", timeout, [&](Deadline until) { return stream.over(until); });
 }
 
 py::object errorOf(MarksState& marks) {
@@ -94,38 +91,26 @@ constexpr auto kMarkStream =
 Both ends name the same number, and use it once in a session. Marks may come before the stream is
 open. Garbage collection ends the stream if marks of the peer are missing, so keep the MarkStream.)";
 
-constexpr auto kOpenMarks = R"(open_marks($self, /, peer, number, marks=0)
---
-
+constexpr Doc kOpenMarks{R"(
 Opens this end of the stream with that number, and returns the MarkStream. The peer may send the
-marks 0 to `marks` - 1, at most 65,536 marks.)";
+marks 0 to `marks` - 1, at most 65,536 marks.)"};
 
-constexpr auto kWaitMark = R"(wait($self, /, mark, timeout=None)
---
-
+constexpr Doc kWaitMark{R"(
 Waits until the mark has arrived. If the stream has ended without it, raises the error that ended the
-stream. TimeoutError: the mark has not arrived.)";
+stream. TimeoutError: the mark has not arrived.)"};
 
-constexpr auto kWaitMarks = R"(wait_count($self, /, count, timeout=None)
---
+constexpr Doc kWaitMarks{"Waits until that many marks have arrived, as wait() does."};
 
-Waits until that many marks have arrived, as wait() does.)";
+constexpr Doc kSendMark{
+    "Sends a mark that follows no transfer. post(mark=...) sends one after the data of a "
+    "transfer."};
 
-constexpr auto kSendMark = R"(mark($self, /, number)
---
-
-Sends a mark that follows no transfer. post(mark=...) sends one after the data of a transfer.)";
-
-constexpr auto kEndMarks = R"(end($self, /, why)
---
-
+constexpr Doc kEndMarks{R"(
 Ends the stream at both ends. Waits for missing marks, and posts with its marks, then raise
-CancelledError with this text. Running transfers go on.)";
+CancelledError with this text. Running transfers go on.)"};
 
-constexpr auto kMarksOver = R"(over($self, /, timeout=None)
---
-
-After end(): waits until the peer has ended or closed its end as well, or is lost.)";
+constexpr Doc kMarksOver{
+    "After end(): waits until the peer has ended or closed its end as well, or is lost."};
 
 }  // namespace
 
@@ -140,7 +125,7 @@ std::optional<Mark> postedMarkOf(const py::object& given) {
   return Mark{.stream = number, .number = markOf("post", pair[1])};
 }
 
-void bindMarks(py::module_& module) {
+void bindMarks(py::module_& module, AgentClass& agent) {
   withAgent(py::class_<MarksState>(module, "MarkStream", kMarkStream))
       .def_property_readonly(
           "number", [](const MarksState& marks) { return marks.end->number(); },
@@ -155,8 +140,7 @@ void bindMarks(py::module_& module) {
           [](const MarksState& marks, const py::object& mark) {
             return marks.end->has(markOf("has", mark));
           },
-          py::arg("mark"),
-          "has($self, /, mark)\n--\n\nReturns whether the mark of the peer has arrived.")
+          py::arg("mark"), Doc{"Returns whether the mark of the peer has arrived."})
       .def("wait", waitMark, py::arg("mark"), py::arg("timeout") = py::none(), kWaitMark)
       .def("wait_count", waitCount, py::arg("count"), py::arg("timeout") = py::none(), kWaitMarks)
       .def("mark", sendMark, py::arg("number"), kSendMark)
@@ -166,9 +150,6 @@ void bindMarks(py::module_& module) {
         return fmt::format("<viaduct.MarkStream {}: {} marks>", marks.end->number(),
                            marks.end->count());
       });
-}
-
-void bindMarksOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
   agent.def("open_marks", openMarks, py::arg("peer"), py::arg("number"), py::arg("marks") = 0,
             kOpenMarks);
 }

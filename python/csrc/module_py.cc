@@ -1,3 +1,11 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent_state.h"
 #include "bindings.h"
 
 namespace viaduct::python {
@@ -39,7 +47,30 @@ void refuseUninitialisedObjects(const py::module_& module) {
   }
 }
 
+// The names that the package takes: all so far that are not private.
+py::list publicNames(const py::module_& module) {
+  py::list names;
+  for (const auto& [name, value] : py::reinterpret_borrow<py::dict>(module.attr("__dict__")))
+    if (!name.cast<std::string_view>().starts_with('_')) names.append(name);
+  return names;
+}
+
 }  // namespace
+
+std::string docstringOf(const py::detail::function_record& function, const Doc& doc) {
+  std::vector<std::string> parameters;
+  // inspect takes a parameter with a dollar as bound. It removes the first one of a class itself.
+  if (function.is_method)
+    parameters.emplace_back(function.name == std::string_view("__init__") ? "self, /" : "$self, /");
+  for (std::size_t i = parameters.size(); i < function.args.size(); ++i) {
+    const auto& argument = function.args[i];
+    if (i == function.nargs_pos) parameters.emplace_back("*");
+    parameters.emplace_back(argument.name);
+    if (argument.value) parameters.back() += '=' + py::repr(argument.value).cast<std::string>();
+  }
+  return fmt::format("{}({})\n--\n\n{}", function.name, fmt::join(parameters, ", "), doc.text);
+}
+
 }  // namespace viaduct::python
 
 PYBIND11_MODULE(_core, module) {
@@ -51,19 +82,21 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__module__") = "viaduct";  // users import the classes from there
   bindSettings(module);
   bindValues(module);
-  bindPin(module);
+  bindPins(module);
   bindBlocks(module);
   bindPeer(module);
   bindTransfer(module);
-  bindDigests(module);
-  bindMarks(module);
   bindKvLayouts(module);
   bindKvParts(module);
-  bindLease(module);
   bindParcels(module);
-  bindCards(module);
-  bindAgent(module);
+  AgentClass agent = bindAgent(module);
+  bindCards(module, agent);
+  bindDigests(module, agent);
+  bindLeases(module, agent);
+  bindMarks(module, agent);
+  bindParcelsOf(agent);
   py::delattr(module, "__module__");
+  module.attr("__all__") = publicNames(module);
   bindDoorbell(module);
   bindErrors(module);
   bindLog(module);

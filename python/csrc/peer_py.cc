@@ -45,21 +45,18 @@ auto asking(const char* operation) {
 
 void waitReady(KnownPeer& known, const py::object& timeout) {
   Peer& peer = live(known, "ready");
-  check(waitUnlocked(waitLimitOf("ready", timeout),
-                     [&](Deadline until) { return peer.ready(until); }));
+  waitUpTo("ready", timeout, [&](Deadline until) { return peer.ready(until); });
 }
 
 PinInfo waitPin(KnownPeer& known, const std::string& label, const py::object& timeout) {
   Peer& peer = live(known, "pin");
-  return valueOf(waitUnlocked(waitLimitOf("pin", timeout),
-                              [&](Deadline until) { return peer.waitPin(label, until); }));
+  return waitUpTo("pin", timeout, [&](Deadline until) { return peer.waitPin(label, until); });
 }
 
 void waitOver(KnownPeer& known, std::optional<std::uint64_t> epoch, const py::object& timeout) {
   Peer& peer = live(known, "over");
   const std::uint64_t which = epoch ? *epoch : ask(known, "over", &Peer::epoch);
-  check(waitUnlocked(waitLimitOf("over", timeout),
-                     [&](Deadline until) { return peer.over(which, until); }));
+  waitUpTo("over", timeout, [&](Deadline until) { return peer.over(which, until); });
 }
 
 void sendNote(KnownPeer& known, const py::object& data) {
@@ -110,32 +107,20 @@ void bindPeer(py::module_& module) {
           },
           "How each backend reaches the peer, as {name: (usable, text)}: {\"local\": (True, "
           "\"mapped, cma\")}.\nThe text of an unusable backend gives the reason.")
-      .def("ready", waitReady, py::arg("timeout") = py::none(), R"(ready($self, /, timeout=None)
---
-
+      .def("ready", waitReady, py::arg("timeout") = py::none(), Doc{R"(
 Waits until the peer is ready. PeerLostError gives the reason why the peer cannot be reached. In
-asyncio, use await viaduct.awaitable(peer.ready, 10).)")
-      .def("over", waitOver, py::arg("epoch") = py::none(), py::arg("timeout") = py::none(),
-           R"(over($self, /, epoch=None, timeout=None)
---
-
+asyncio, use await viaduct.awaitable(peer.ready, 10).)"})
+      .def("over", waitOver, py::arg("epoch") = py::none(), py::arg("timeout") = py::none(), Doc{R"(
 Waits until the session with the number `epoch` is over: the peer is lost, has left, or has begun
-another session. The default is the present session.)")
+another session. The default is the present session.)"})
       .def("pin", waitPin, py::arg("label"), py::arg("timeout") = py::none(),
-           R"(pin($self, /, label, timeout=None)
---
-
-Returns the memory that the peer has pinned under that label. Waits until the peer has pinned it.)")
-      .def("note", sendNote, py::arg("data"), R"(note($self, /, data)
---
-
+           Doc{"Returns the memory that the peer has pinned under that label. Waits until the peer "
+               "has pinned it."})
+      .def("note", sendNote, py::arg("data"), Doc{R"(
 Sends a note of bytes, text or a buffer, at most 1 MiB. Each note arrives once and in the order
-sent, unless the peer is lost. BusyError: the peer does not read its notes.)")
+sent, unless the peer is lost. BusyError: the peer does not read its notes.)"})
       .def("forget", asking<&Peer::forget>("forget"),
-           R"(forget($self, /)
---
-
-Ends the session, and stops trying to reach the peer.)")
+           Doc{"Ends the session, and stops trying to reach the peer."})
       .def("__repr__", py::overload_cast<const KnownPeer&>(&describe));
 }
 

@@ -31,11 +31,8 @@ class PlannedTransfer {
   PlannedTransfer& operator=(const PlannedTransfer&) = delete;
 
   void post(const PostArguments& given);
-  // Makes progress once. Returns true if the post has ended, also by a failure, and does not raise
-  // the failure.
-  bool advance();
-  // Raises the error of the last post, if the post failed.
-  void raiseFailure();
+  // Makes progress once. Returns true if the post is done, and raises its error if it failed.
+  bool poll();
   void wait(const py::object& timeout);
   void cancel();
   void close();

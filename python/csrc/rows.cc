@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -50,21 +52,17 @@ class Array {
 template <class Read>
 void withElement(const Array& array, const Read& read) {
   std::string_view format = array.format();
-  const bool swapped = format.starts_with('>') || format.starts_with('!');
-  if (!format.empty() && std::string_view("@=<>!").find(format[0]) != std::string_view::npos)
-    format.remove_prefix(1);
-  const bool is_signed =
-      format.size() == 1 && std::string_view("bhilqn").find(format[0]) != std::string_view::npos;
-  const bool is_unsigned =
-      format.size() == 1 && std::string_view("BHILQN").find(format[0]) != std::string_view::npos;
-  const auto bytes = array.itemBytes();
-  if (swapped || (!is_signed && !is_unsigned))
+  const auto beginsWith = [&](std::string_view any) {
+    return !format.empty() && any.find(format[0]) != std::string_view::npos;
+  };
+  if (beginsWith("@=<")) format.remove_prefix(1);
+  const bool is_signed = beginsWith("bhilqn"), is_unsigned = beginsWith("BHILQN");
+  if (format.size() != 1 || (!is_signed && !is_unsigned))
     throw py::type_error(
         fmt::format("the array's elements have the format '{}'; use integers in the byte order of "
-                    "this machine, "
-                    "for example dtype=numpy.uint64",
+                    "this machine, for example dtype=numpy.uint64",
                     array.format()));
-  switch (bytes) {
+  switch (array.itemBytes()) {
     case 1:
       return is_signed ? read(std::int8_t{}) : read(std::uint8_t{});
     case 2:
@@ -145,17 +143,12 @@ void readRows(const Array& array, Rows& into) {
   const char* at = array.data();
   into.reserve(rows);
   for (std::size_t row = 0; row < rows; ++row, at += next_row) {
-    T cells[5] = {};  // (address, bytes, device, stride or 0, count)
-    bool negative = false;
     const auto take = [&](std::size_t column) {
-      cells[column] = load<T>(at + static_cast<py::ssize_t>(column) * next_column);
-      negative |= isNegative(cells[column]);
+      return column < columns ? load<T>(at + static_cast<py::ssize_t>(column) * next_column) : T{};
     };
-    take(0), take(1);
-    if (columns >= 3) take(2);
-    if (columns >= 4) take(3);
-    if (columns == 5) take(4);
-    if (negative) [[unlikely]]
+    // (address, bytes, device, stride or 0, count)
+    const T cells[5] = {take(0), take(1), take(2), take(3), take(4)};
+    if (std::any_of(std::begin(cells), std::end(cells), isNegative<T>)) [[unlikely]]
       for (std::size_t column = 0; column < columns; ++column)
         if (isNegative(cells[column]))
           refuseNegative(row, column, static_cast<std::int64_t>(cells[column]));

@@ -11,17 +11,16 @@
 namespace viaduct::python {
 namespace {
 
-std::shared_ptr<const BlockList> oneBlock(std::uint64_t address, std::uint64_t bytes,
-                                          py::object keeper) {
-  return std::make_shared<BlockList>(
-      valueOf(Blocks::strided({.base = address, .bytes = bytes, .count = 1})), std::move(keeper));
+std::shared_ptr<BlockList> oneBlock(std::uint64_t address, std::uint64_t bytes,
+                                    py::object keeper = {}) {
+  return blocksOf({.base = address, .bytes = bytes, .count = 1}, std::move(keeper));
 }
 
 Side ofPair(py::handle given) {
   const py::handle first = PyTuple_GET_ITEM(given.ptr(), 0);
   const py::handle second = PyTuple_GET_ITEM(given.ptr(), 1);
   if (!py::isinstance<BlockList>(first))
-    return {.list = oneBlock(parseUnsigned(first, "address"), parseUnsigned(second, "bytes"), {})};
+    return {.list = oneBlock(parseUnsigned(first, "address"), parseUnsigned(second, "bytes"))};
   return {.list = first.cast<std::shared_ptr<const BlockList>>(),
           .indices = second.is_none() ? Indices() : indicesOf(second)};
 }
@@ -30,8 +29,7 @@ Side ofPair(py::handle given) {
 Side ofMemory(py::handle given) {
   const ObjectMemory memory = memoryOf("plan", given);
   if (memory.isDense()) return {.list = oneBlock(memory.address, memory.bytes(), memory.keeper)};
-  return {.list = std::make_shared<BlockList>(valueOf(Blocks::strided(rowsOf("plan", memory))),
-                                              memory.keeper)};
+  return {.list = blocksOf(rowsOf("plan", memory), memory.keeper)};
 }
 
 }  // namespace
@@ -77,7 +75,7 @@ Side remoteSideOf(py::handle given) {
   }
   if (py::isinstance<PinInfo>(given)) {
     const auto& pin = given.cast<const PinInfo&>();
-    return {.list = oneBlock(pin.address, pin.bytes, {})};
+    return {.list = oneBlock(pin.address, pin.bytes)};
   }
   if (isPair(given)) return ofPair(given);
   return ofMemory(given);
@@ -106,11 +104,15 @@ std::shared_ptr<BlockList> blocksWithin(const PinInfo& pin, const Cut& cut, py::
   if (cut.count && (*cut.count == 0 || *cut.count > fit))
     raiseMisuse(kOperation, fmt::format("count={}, but only {} blocks fit into {} bytes",
                                         *cut.count, fit, room));
-  return std::make_shared<BlockList>(valueOf(Blocks::strided({.base = pin.address + cut.offset,
-                                                              .stride = stride,
-                                                              .bytes = cut.bytes,
-                                                              .count = cut.count.value_or(fit)})),
-                                     std::move(keeper));
+  return blocksOf({.base = pin.address + cut.offset,
+                   .stride = stride,
+                   .bytes = cut.bytes,
+                   .count = cut.count.value_or(fit)},
+                  std::move(keeper));
+}
+
+std::shared_ptr<BlockList> blocksOf(const Run& run, py::object keeper) {
+  return std::make_shared<BlockList>(valueOf(Blocks::strided(run)), std::move(keeper));
 }
 
 std::vector<std::shared_ptr<const PinState>> BlockList::pinsOf(const AgentState& agent) const {

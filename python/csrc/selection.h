@@ -54,6 +54,9 @@ py::tuple tupleOf(const Indices& indices);
 struct Side {
   std::shared_ptr<const BlockList> list;
   Indices indices = {};
+
+  // The blocks with the indices, which go there.
+  Selection take() { return {.blocks = list->blocks(), .indices = std::move(indices)}; }
 };
 // The local side refuses a RemotePin and a pin of another agent.
 Side localSideOf(py::handle given, const AgentState& agent);
@@ -65,13 +68,7 @@ struct Cut {
   std::optional<std::uint64_t> count;
 };
 std::shared_ptr<BlockList> blocksWithin(const PinInfo& pin, const Cut& cut, py::object keeper);
-
-inline constexpr auto kBlocksOfPin = R"(blocks($self, /, bytes, *, stride=0, offset=0, count=None)
---
-
-Divides the memory from `offset` on into blocks of `bytes` bytes each, and returns the Blocks.
-
-Neighbouring blocks touch, or begin `stride` bytes apart. Without `count`, the blocks fill the
-memory, which then has to end with a whole block.)";
+// Makes a list of one run, whose memory the keeper keeps alive.
+std::shared_ptr<BlockList> blocksOf(const Run& run, py::object keeper = {});
 
 }  // namespace viaduct::python

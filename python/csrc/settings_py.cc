@@ -93,14 +93,12 @@ Settings settingsOf(const py::kwargs& given) {
 }
 
 void bindSettings(py::module_& module) {
-  module.def("settings", rows, R"(settings()
---
-
+  module.def("settings", rows, Doc{R"(
 Returns all settings of an agent, as a tuple of rows (keyword, variable, default, meaning).
 
     for keyword, variable, default, meaning in viaduct.settings():
         print(f"{keyword} = {default!r}: {meaning}")
-)");
+)"});
 }
 
 }  // namespace viaduct::python

@@ -67,7 +67,7 @@ void PlannedTransfer::post(const PostArguments& given) {
   check(unlocked([&] { return transfer_.post(options); }));
 }
 
-bool PlannedTransfer::advance() {
+bool PlannedTransfer::poll() {
   if (state() == TransferState::kRunning) {
     needHandle("poll");
     // Releases the GIL: otherwise a loop around poll() keeps it from other threads for 5 ms at a
@@ -75,19 +75,16 @@ bool PlannedTransfer::advance() {
     const Unlocked unlocked;
     transfer_.poll();
   }
-  return state() != TransferState::kRunning;
-}
-
-void PlannedTransfer::raiseFailure() {
-  if (state() == TransferState::kDone) return;
-  check(transfer_.wait(Deadline::never()));  // the post has ended: returns its error at once
+  if (state() == TransferState::kRunning) return false;
+  if (state() != TransferState::kDone)
+    check(transfer_.wait(Deadline::never()));  // the post has ended: returns its error at once
+  return true;
 }
 
 void PlannedTransfer::wait(const py::object& timeout) {
   needHandle("wait");
   if (state() == TransferState::kDone) return;
-  check(waitUnlocked(waitLimitOf("wait", timeout),
-                     [&](Deadline until) { return transfer_.wait(until); }));
+  waitUpTo("wait", timeout, [&](Deadline until) { return transfer_.wait(until); });
 }
 
 void PlannedTransfer::cancel() {
@@ -130,10 +127,10 @@ auto ofTransfer(const PlannedTransfer& transfer) {
   return unlocked([&] { return std::invoke(member, transfer.transfer()); });
 }
 
-bool poll(PlannedTransfer& transfer) {
-  if (!transfer.advance()) return false;
-  transfer.raiseFailure();
-  return true;
+// The same for a list of numbers in the end of the last post.
+template <auto list>
+py::tuple numbersOf(const PlannedTransfer& transfer) {
+  return tupleOf(ofTransfer<&Transfer::end>(transfer).*list);
 }
 
 std::string describe(const PlannedTransfer& transfer) {
@@ -160,9 +157,7 @@ after the timeout of the post plus the setting `grace`. After the end, nobody to
 close(), the end of a `with` block and garbage collection cancel a running copy and wait for its
 end. A transfer keeps its agent, its pins and its arrays alive.)";
 
-constexpr auto kPost = R"(post($self, /, note=None, timeout=None, *, digests=None, mark=None)
---
-
+constexpr Doc kPost{R"(
 Starts the copy and returns the transfer, so that `await transfer.post()` works.
 
 The peer receives `note` (bytes or str) after all data has arrived. After `timeout` seconds the copy
@@ -173,33 +168,25 @@ InvalidError: the previous post still runs.
 if a block has other bytes; `corrupt` then has the numbers of these blocks.
 
 mark=(stream, number) sends this mark of a MarkStream, or of the stream with that number, after the
-data.)";
+data.)"};
 
-constexpr auto kPoll = R"(poll($self, /)
---
-
+constexpr Doc kPoll{R"(
 Makes progress without blocking. Returns True if the copy is done, and False while it runs. Raises
-the error of a failed copy.)";
+the error of a failed copy.)"};
 
-constexpr auto kWait = R"(wait($self, /, timeout=None)
---
-
+constexpr Doc kWait{R"(
 Waits for the end of the post. Raises the error of a failed copy.
 
 After `timeout` seconds wait() raises TimeoutError, and the copy goes on: `state` is "running".
-Ctrl-C raises KeyboardInterrupt, and the copy goes on as well.)";
+Ctrl-C raises KeyboardInterrupt, and the copy goes on as well.)"};
 
-constexpr auto kCancel = R"(cancel($self, /)
---
-
+constexpr Doc kCancel{R"(
 Asks the copy to end, and returns at once. wait() then waits until nobody touches the memory. wait()
-raises CancelledError, unless the copy had finished before.)";
+raises CancelledError, unless the copy had finished before.)"};
 
-constexpr auto kClose = R"(close($self, /)
---
-
+constexpr Doc kClose{R"(
 Cancels a running post, waits for its end, and releases the memory. A second close() does
-nothing.)";
+nothing.)"};
 
 }  // namespace
 
@@ -215,7 +202,7 @@ void bindTransfer(py::module_& module) {
           },
           py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::kw_only(),
           py::arg("digests") = py::none(), py::arg("mark") = py::none(), kPost)
-      .def("poll", poll, kPoll)
+      .def("poll", &PlannedTransfer::poll, kPoll)
       .def("wait", &PlannedTransfer::wait, py::arg("timeout") = py::none(), kWait)
       .def("cancel", &PlannedTransfer::cancel, kCancel)
       .def("close", &PlannedTransfer::close, kClose)
@@ -238,17 +225,11 @@ void bindTransfer(py::module_& module) {
           },
           "The exception of the last post if the post failed, or None.")
       .def_property_readonly(
-          "corrupt",
-          [](const PlannedTransfer& transfer) {
-            return tupleOf(ofTransfer<&Transfer::end>(transfer).corrupt);
-          },
+          "corrupt", numbersOf<&TransferEnd::corrupt>,
           "The numbers of the local blocks with wrong digests after a CorruptError, as a tuple. "
           "Block 0 is\nthe first block of the plan's local side.")
       .def_property_readonly(
-          "landed",
-          [](const PlannedTransfer& transfer) {
-            return tupleOf(ofTransfer<&Transfer::end>(transfer).landed);
-          },
+          "landed", numbersOf<&TransferEnd::landed>,
           "After a post that failed or was cancelled: the numbers of the local blocks whose bytes "
           "are certainly\nall there, as a tuple. The other blocks are unknown. Block 0 is the "
           "first "

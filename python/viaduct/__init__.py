@@ -18,60 +18,18 @@ In asyncio, use `await agent.plan("write", peer, local, remote).post()`,
 help(viaduct.Transfer) and docs/python.md.
 """
 
-from viaduct._core import (
-    Agent,
-    BlockDigest,
-    Blocks,
-    BorrowedLease,
-    Digests,
-    KvCache,
-    KvGroup,
-    KvLayers,
-    KvLayout,
-    KvReshard,
-    Lease,
-    MarkStream,
-    Note,
-    ParcelEnd,
-    ParcelFetch,
-    Path,
-    PathShare,
-    Peer,
-    Pin,
-    PublishedParcel,
-    RemotePin,
-    Selection,
-    Transfer,
-    __version__,
-    card_grants,
-    card_id,
-    digest_of,
-    kv_models,
-    kv_source_ranks,
-    narrow_card,
-    settings,
-)
-from viaduct._errors import (
-    BusyError,
-    CancelledError,
-    CorruptError,
-    DrainingError,
-    DeniedError,
-    DeviceError,
-    Error,
-    ExhaustedError,
-    InvalidError,
-    NotFoundError,
-    PeerLostError,
-    ProtocolError,
-    StaleError,
-    TimeoutError,
-    UnsupportedError,
-)
+from viaduct import _errors
+from viaduct._core import *
+from viaduct._core import __all__ as _compiled
+from viaduct._core import __version__
+from viaduct._errors import *
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from viaduct._asyncio import awaitable
+    from viaduct._asyncio import awaitable as awaitable
+else:  # type checkers know no list that is computed; they take the names of the imports above
+    _classes = [kind.__name__ for kind in (_errors.Error, *_errors._BY_CODE.values())]
+    __all__ = ["__version__", "awaitable", *_compiled, *_classes]
 
 
 def __getattr__(name):
@@ -79,54 +37,3 @@ def __getattr__(name):
         from viaduct._asyncio import awaitable
         return awaitable
     raise AttributeError(f"module 'viaduct' has no attribute {name!r}")
-
-
-__all__ = [
-    "Agent",
-    "BlockDigest",
-    "Blocks",
-    "BorrowedLease",
-    "BusyError",
-    "CancelledError",
-    "CorruptError",
-    "DrainingError",
-    "DeniedError",
-    "DeviceError",
-    "Digests",
-    "Error",
-    "ExhaustedError",
-    "InvalidError",
-    "KvCache",
-    "KvGroup",
-    "KvLayers",
-    "KvLayout",
-    "KvReshard",
-    "Lease",
-    "MarkStream",
-    "NotFoundError",
-    "Note",
-    "ParcelEnd",
-    "ParcelFetch",
-    "Path",
-    "PathShare",
-    "Peer",
-    "PeerLostError",
-    "Pin",
-    "ProtocolError",
-    "PublishedParcel",
-    "StaleError",
-    "RemotePin",
-    "Selection",
-    "TimeoutError",
-    "Transfer",
-    "UnsupportedError",
-    "__version__",
-    "awaitable",
-    "card_grants",
-    "card_id",
-    "digest_of",
-    "kv_models",
-    "kv_source_ranks",
-    "narrow_card",
-    "settings",
-]

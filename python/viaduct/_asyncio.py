@@ -18,17 +18,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Callable, TypeVar
 
-from viaduct._core import (
-    Agent,
-    BorrowedLease,
-    Lease,
-    MarkStream,
-    ParcelFetch,
-    Peer,
-    PublishedParcel,
-    Transfer,
-    _Doorbell,
-)
+from viaduct._core import Agent, _Doorbell
 from viaduct._errors import Error, InvalidError
 
 if TYPE_CHECKING:
@@ -39,17 +29,8 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 T = TypeVar("T")
 
-# The calls that awaitable() takes. Each has the parameter `timeout`.
-WAITS = {
-    Agent: ("find", "wait_note"),
-    BorrowedLease: ("wait",),
-    Lease: ("wait",),
-    MarkStream: ("wait", "wait_count", "over"),
-    ParcelFetch: ("wait", "wait_part"),
-    Peer: ("ready", "over", "pin"),
-    PublishedParcel: ("wait",),
-    Transfer: ("wait",),
-}
+# A post starts, and the end of the timeout of drain() changes the agent: neither can be repeated.
+_NO_WAITS = ("post", "drain")
 
 
 class _Descriptor:
@@ -181,11 +162,16 @@ def _running():
 
 @functools.lru_cache(maxsize=None)
 def _timeout_position(kind, name):
-    if name not in WAITS.get(kind, ()):
+    """Returns the position of `timeout` among the arguments of a call that waits."""
+    names = []
+    if kind.__module__ == "viaduct" and name not in _NO_WAITS:
+        parameters = inspect.signature(getattr(kind, name)).parameters.values()
+        names = [one.name for one in parameters
+                 if one.kind != one.KEYWORD_ONLY and one.name != "self"]
+    if "timeout" not in names:
         raise TypeError(f"awaitable: {kind.__name__}.{name} does not wait; what to do: call it, "
                         "or run it with asyncio.to_thread()")
-    parameters = inspect.signature(getattr(kind, name)).parameters
-    return [one for one in parameters if one != "self"].index("timeout")
+    return names.index("timeout")
 
 
 async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwargs") -> "T":
@@ -216,23 +202,21 @@ async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwa
     return await loop.until(owner, lambda wait: call(*args, timeout=wait, **kwargs), deadline)
 
 
-class _Finder:
+_finds = {}  # maps each agent for which a thread looks up names to the awaited ones
+
+
+def _look_up(agent):
     """Looks up the names that tasks await for one agent. A look-up blocks, because the meeting
     place may be a remote server, so one thread takes the names in turn."""
-
-    def __init__(self):
-        self.awaited = []
-
-    def run(self, agent):
-        while True:
-            with _lock:
-                self.awaited = [one for one in self.awaited if not one.answer.done()]
-                awaited = list(self.awaited)
-                if not awaited:
-                    del _finders[agent]
-                    return
-            for one in awaited:
-                one.look(len(awaited))
+    while True:
+        with _lock:
+            awaited = [one for one in _finds[agent] if not one.answer.done()]
+            _finds[agent] = list(awaited)
+            if not awaited:
+                del _finds[agent]
+                return
+        for one in awaited:
+            one.look(len(awaited))
 
 
 class _Find:
@@ -260,19 +244,15 @@ class _Find:
                 end(result)
 
 
-_finders = {}
-
-
 async def _find(call, args, kwargs, seconds):
     find = _Find(functools.partial(call, *args, **kwargs), seconds)
     agent = call.__self__
     with _lock:
-        finder = _finders.get(agent)
-        if finder is None:
-            finder = _finders[agent] = _Finder()
-            threading.Thread(target=finder.run, args=(agent,), name="viaduct-find",
+        if agent not in _finds:
+            _finds[agent] = []
+            threading.Thread(target=_look_up, args=(agent,), name="viaduct-find",
                              daemon=True).start()
-        finder.awaited.append(find)
+        _finds[agent].append(find)
     return await asyncio.wrap_future(find.answer)
 
 

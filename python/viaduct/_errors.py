@@ -1,6 +1,6 @@
 """Defines the exceptions: one class for each error code of docs/errors.md."""
 
-import builtins
+import builtins as _builtins
 
 
 class Error(Exception):
@@ -83,7 +83,7 @@ class BusyError(Error):
     code = "busy"
 
 
-class TimeoutError(Error, builtins.TimeoutError):
+class TimeoutError(Error, _builtins.TimeoutError):
     """The timeout of the call or of the post has passed. Also a builtin TimeoutError."""
 
     code = "timed out"
@@ -138,6 +138,6 @@ class DrainingError(Error):
     code = "draining"
 
 
-BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
-for _class in (Error, *BY_CODE.values()):
+_BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
+for _class in (Error, *_BY_CODE.values()):
     _class.__module__ = "viaduct"  # users import the classes from viaduct, and so do pickles

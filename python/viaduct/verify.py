@@ -67,11 +67,8 @@ def gpus(root="/"):
     except (OSError, IndexError):
         return {"driver": None, "count": 0, "why": f"no NVIDIA driver: there is no {path}"}
     try:
-        run = subprocess.run(
-            command_of("viaduct.verify", "count_gpus"),
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False,
-        )  # fmt: skip
-        answer = json.loads(run.stdout)
+        command = command_of("viaduct.verify", "count_gpus")
+        answer = json.loads(subprocess.run(command, capture_output=True, timeout=60).stdout)
     except (subprocess.TimeoutExpired, ValueError) as error:
         answer = {"count": 0, "why": f"libcuda did not answer: {error}"}
     return {"driver": driver, **answer}
@@ -134,32 +131,21 @@ def nixl_problems(modules):
     """Lists the reasons why `import nixl` would not import Viaduct's nixl, each with a command that
     fixes the problem."""
     run = "python -m viaduct.nixl run -- COMMAND"
+    found = []
     foreign = [one for one in modules if one["file"] and not one["ours"]]
+    right = f"viaduct.{viaduct.__version__}"
     if foreign:
         names = sorted({one["distribution"] or one["file"] for one in foreign})
-        return [
-            {
-                "problem": f"import {one['module']} gets {one['file']} of {owner_text(one)}",
-                "fix": f"{run}  (for one command), or pip uninstall {' '.join(names)}",
-            }
-            for one in foreign
-        ]
-    if not modules[0]["file"]:
-        return [
-            {
-                "problem": "import nixl fails: no package has that name",
-                "fix": f"pip install viaduct-nixl, or for one command {run}",
-            }
-        ]
-    wrong = f"viaduct.{viaduct.__version__}"
-    if modules[0]["distribution"] == OUR_DISTRIBUTION and wrong not in modules[0]["version"]:
-        return [
-            {
-                "problem": f"{owner_text(modules[0])} is not for viaduct {viaduct.__version__}",
-                "fix": "pip install viaduct and viaduct-nixl of one version",
-            }
-        ]
-    return []
+        fix = f"{run}  (for one command), or pip uninstall {' '.join(names)}"
+        found = [f"import {one['module']} gets {one['file']} of {owner_text(one)}"
+                 for one in foreign]  # fmt: skip
+    elif not modules[0]["file"]:
+        fix = f"pip install viaduct-nixl, or for one command {run}"
+        found = ["import nixl fails: no package has that name"]
+    elif modules[0]["distribution"] == OUR_DISTRIBUTION and right not in modules[0]["version"]:
+        fix = "pip install viaduct and viaduct-nixl of one version"
+        found = [f"{owner_text(modules[0])} is not for viaduct {viaduct.__version__}"]
+    return [{"problem": problem, "fix": fix} for problem in found]
 
 
 def report():
@@ -186,9 +172,7 @@ def report():
 
 def rows_of(found):
     """Formats the report as (title, text) rows to print."""
-    packages = [
-        f"{name} {version or 'not installed'}" for name, version in found["packages"].items()
-    ]
+    packages = [f"{name} {there or 'not installed'}" for name, there in found["packages"].items()]
     python = found["python"]
     yield "viaduct", f"{found['viaduct']} in {pathlib.Path(found['file']).parent}"
     yield "Python", f"{python['version']} ({python['executable']}); {', '.join(packages)}"
@@ -196,20 +180,15 @@ def rows_of(found):
         state = "open" if one["open"] else "not open"
         yield f"backend {one['name']}", f"{state}{': ' if one['text'] else ''}{one['text']}"
     cuda = found["gpus"]
-    yield "GPUs", f"{cuda['count']}" + (
-        f", {cuda['why']}" if cuda["why"] else f", {cuda['driver']}"
-    )
+    yield "GPUs", f"{cuda['count']}, {cuda['why'] or cuda['driver']}"
     for device in found["rdma"]:
-        ports = "; ".join(
-            f"port {one['port']} {one['state']}, {one['rate']}" for one in device["ports"]
-        )
-        yield f"RDMA {device['name']}", ports or "no ports"
+        ports = [f"port {one['port']} {one['state']}, {one['rate']}" for one in device["ports"]]
+        yield f"RDMA {device['name']}", "; ".join(ports) or "no ports"
     if not found["rdma"]:
         yield "RDMA", "no device in /sys/class/infiniband"
     for one in found["nixl"]["modules"]:
-        yield f"import {one['module']}", f"{owner_text(one)}, {one['file']}" if one[
-            "file"
-        ] else "not installed"
+        origin = f"{owner_text(one)}, {one['file']}" if one["file"] else "not installed"
+        yield f"import {one['module']}", origin
     for one in found["nixl"]["problems"]:
         yield "nixl", f"{one['problem']}\nto change it: {one['fix']}"
     copied = found["loopback"]

@@ -225,7 +225,7 @@ def test_names_are_looked_up_in_turn_by_one_thread():
         assert len(place.threads) == 1
         for thread in place.threads:
             await asyncio.to_thread(thread.join)
-        assert place not in _asyncio._finders
+        assert place not in _asyncio._finds
 
     run(main())
 

@@ -4,9 +4,10 @@ import ast
 import inspect
 import pathlib
 
+import pytest
 import viaduct
-from viaduct import _core
-from viaduct._asyncio import WAITS
+from viaduct import _core, _errors
+from viaduct._asyncio import _timeout_position
 
 FOLDER = pathlib.Path(viaduct.__file__).parent
 STUB = ast.parse((FOLDER / "_core.pyi").read_text())
@@ -18,6 +19,16 @@ def members(kind):
     return {name for name in vars(kind) if not name.startswith("_")}
 
 
+def name_of(item):
+    return item.target.id if isinstance(item, ast.AnnAssign) else item.name
+
+
+def is_attribute(item):
+    if isinstance(item, ast.AnnAssign):
+        return ast.unparse(item.annotation).startswith("Final[")
+    return any(ast.unparse(one) == "property" for one in item.decorator_list)
+
+
 def test_the_package_says_that_it_is_typed():
     assert (FOLDER / "py.typed").exists()
 
@@ -27,19 +38,24 @@ def test_every_class_and_its_members_are_there():
                 if isinstance(value, type) and not name.startswith("_")}
     assert compiled == set(CLASSES)
     for name, node in CLASSES.items():
-        told = {item.name for item in node.body
-                if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")}
+        told = {name_of(item) for item in node.body if not name_of(item).startswith("_")}
         assert told == members(getattr(_core, name)), name
+
+
+def test_an_attribute_is_final_or_a_property_and_no_call():
+    for name, node in CLASSES.items():
+        attributes = {name_of(item) for item in node.body if is_attribute(item)}
+        assert attributes == {member for member in members(getattr(_core, name))
+                              if not inspect.isroutine(getattr(getattr(_core, name), member))}
 
 
 def test_methods_have_the_parameters_that_help_shows():
     checked = 0
     for name, node in CLASSES.items():
         for item in node.body:
-            member = getattr(getattr(_core, name), item.name, None)
-            if item.name.startswith("_") or not inspect.isroutine(member) or \
-                    item.args.kwarg:
+            if is_attribute(item) or item.name.startswith("_") or item.args.kwarg:
                 continue
+            member = getattr(getattr(_core, name), item.name)
             told = [each.arg for each in item.args.args + item.args.kwonlyargs]
             has = [each for each in inspect.signature(member).parameters]
             assert [each for each in told if each != "self"] == \
@@ -49,15 +65,33 @@ def test_methods_have_the_parameters_that_help_shows():
 
 
 def test_every_call_that_waits_can_be_awaited():
-    waits = set()
+    checked = 0
     for name, node in CLASSES.items():
         for item in node.body:
             # The end of its timeout changes the agent, so drain() is for a thread.
-            if isinstance(item, ast.FunctionDef) and \
-                    item.name not in ("post", "write", "read", "drain") and \
-                    "timeout" in [each.arg for each in item.args.args]:
-                waits.add((name, item.name))
-    assert waits == {(kind.__name__, name) for kind, names in WAITS.items() for name in names}
+            if is_attribute(item) or item.name in ("post", "drain"):
+                continue
+            if "timeout" in [each.arg for each in item.args.args]:
+                position = _timeout_position(getattr(_core, name), item.name)
+                assert item.args.args[position + 1].arg == "timeout"
+                checked += 1
+    assert checked > 12
+
+
+@pytest.mark.parametrize("name", ["post", "drain", "write", "read", "poll", "no_such_call"])
+def test_other_calls_cannot_be_awaited(name):
+    for kind in (_core.Agent, _core.Transfer):
+        with pytest.raises((TypeError, AttributeError)):
+            _timeout_position(kind, name)
+
+
+def test_the_package_has_all_that_its_modules_define():
+    functions = {node.name for node in STUB.body if isinstance(node, ast.FunctionDef)}
+    errors = {name for name, value in vars(_errors).items()
+              if isinstance(value, type) and not name.startswith("_")}
+    assert set(viaduct.__all__) == {*CLASSES, *functions, *errors, "__version__", "awaitable"}
+    assert len(viaduct.__all__) == len(set(viaduct.__all__))
+    assert all(hasattr(viaduct, name) for name in viaduct.__all__)
 
 
 def test_every_parameter_has_a_name_in_help():
