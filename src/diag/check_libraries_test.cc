@@ -55,6 +55,17 @@ TEST(CheckLibraries, NamesOldOnes) {
   }
 }
 
+TEST(CheckLibraries, AStaticDoctorSaysWhatItCannotSee) {
+  auto folder = testing::p6b200();
+  EXPECT_FALSE(diagnose(folder.node()).has("libraries.one-file"));
+  folder.live.one_file = true;
+  folder.live.ipsec_mb.reset();
+  for (auto& one : folder.live.libraries) one.version.clear();
+  EXPECT_EQ(findingOf(folder, "libraries.one-file").severity, Severity::kInfo);
+  EXPECT_EQ(codesAboveInfo(folder), Codes{}) << "an unknown version is no old one";
+  EXPECT_FALSE(diagnose(folder.node()).has("privacy.unknown"));
+}
+
 TEST(CheckLibraries, NamesALibfabricThatFailsOnGraceWithEfa) {
   auto folder = testing::p6b200();
   folder.live.machine = "aarch64";
