@@ -43,6 +43,10 @@ add_test(NAME Tools.TheChecksFindWhatTheyAreFor
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
 add_test(NAME Tools.WorkflowsCallDevAlone COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_workflows_test.py)
 set_tests_properties(Tools.WorkflowsCallDevAlone PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME Tools.PromisesOfReleasesAreKept COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_stability.py)
+add_test(NAME Tools.BrokenPromisesAreFound COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_stability_test.py)
+add_test(NAME Tools.AReleaseIsACommand COMMAND ${Python3_EXECUTABLE} -B ${tools}/release_test.py)
+set_tests_properties(Tools.AReleaseIsACommand PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME Docs.LicencesAreThoseOfTheDependencies
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/licences.py --check)
 add_test(NAME Tools.LocksAreHeldWhereTheyAreNeeded COMMAND ${tools}/check_locks.sh ${PROJECT_SOURCE_DIR})

@@ -15,10 +15,12 @@ LIBRARIES = [
     ("libfmt-dev", "MIT", "linked into the library and the programs"),
     ("libssl-dev", "Apache-2.0", "libcrypto, linked into the library and the programs"),
     ("nlohmann-json3-dev", "MIT", "compiled into the programs and the library's meeting at etcd"),
-    ("libarchive-dev", "BSD-2-Clause", "linked into the program `viaduct`"),
+    ("libarchive-dev", "BSD-2-Clause", "linked into the programs `viaduct` and `viaduct-doctor`"),
     ("libcurl4-openssl-dev", "curl", "its headers; the library is loaded at run time by etcd and objects"),
     ("libucx-dev", "BSD-3-Clause", "its headers; the library is loaded at run time by the backend ucx"),
     ("libfabric-dev", "BSD-2-Clause OR GPL-2.0-only", "its headers; the library is loaded at run time by the backend ofi"),
+    ("libacl1-dev", "LGPL-2.1-or-later", "linked into the static file `viaduct-doctor`"),
+    ("zlib1g-dev", "Zlib", "linked into the static file `viaduct-doctor`"),
     ("python3-dev", "PSF-2.0", "the Python module"),
     ("pybind11-dev", "BSD-3-Clause", "compiled into the Python module"),
 ]
@@ -36,6 +38,7 @@ choices is used under the first one.
 """
 TAIL = """
 CUDA's driver is loaded at run time where a GPU is there. It belongs to NVIDIA, is under NVIDIA's licence, and is not delivered with Viaduct.
+`viaduct-doctor` also contains the GNU C library, under LGPL-2.1-or-later. `./dev doctor` links the file again with another version of it.
 The tools that build and test Viaduct (`./dev help`) leave nothing of their own in what is delivered, except the run-time libraries of
 GCC. Their exception allows programs of any licence.
 
@@ -48,8 +51,8 @@ def page():
 
 
 def packages(text):
-    """The packages of what is built: the lists `run_packages` and `python_packages` of ./dev."""
-    for name in ("run_packages", "python_packages"):
+    """The packages of what is built: three lists of ./dev."""
+    for name in ("run_packages", "python_packages", "doctor_packages"):
         block = re.search(rf"^{name}=\((.*?)^\)", text, re.S | re.M)[1]
         yield from re.findall(r'^\s*"(\S+) ', block, re.M)
 

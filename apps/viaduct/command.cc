@@ -37,7 +37,8 @@ CommandPage pageOf(const std::string& name, const std::string& about, const std:
   for (const FlagGroup& group : sheet.groups()) {
     PageSection& section = page.sections.emplace_back(std::string(group.title));
     for (const SheetFlag& flag : group.flags) {
-      section.entries.push_back(entryOf(flag, name == "nixlbench"));
+      PageEntry& entry = section.entries.emplace_back(entryOf(flag, name == "nixlbench"));
+      entry.about = asTyped(std::move(entry.about));
       if (!isArgument(flag.name.name)) continue;
       const std::string_view word = flag.name.behind ? flag.form : flag.name.name;
       page.usage += flag.name.required || flag.name.behind ? fmt::format(" {}", word)

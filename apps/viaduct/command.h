@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "viaduct/command_names.h"
 #include "viaduct/command_page.h"
 #include "viaduct/commands.h"
 #include "viaduct/flag_sheet.h"
@@ -59,7 +60,8 @@ Command commandOf(const CommandTable<Options>& table) {
   };
   const auto page = [sheetOf, table] {
     Options usual;
-    return pageOf(table.name, table.about, table.more, sheetOf(usual), table.nested);
+    return pageOf(asTyped(table.name), asTyped(table.about), asTyped(table.more), sheetOf(usual),
+                  table.nested);
   };
   const auto run = [sheetOf, table, page](const CommandWords& words) {
     if (const auto code = runNested(table.nested, words, table.wrong)) return *code;
@@ -67,10 +69,10 @@ Command commandOf(const CommandTable<Options>& table) {
     const FlagSheet sheet = sheetOf(options);
     SheetRead read = sheet.read(words, Repeats::kRefused);
     requireFlags(sheet, table.example == nullptr ? "see --help" : table.example(), read);
-    const auto code = endedBy(read, table.name, page, table.wrong);
+    const auto code = endedBy(read, asTyped(table.name), page, table.wrong);
     return code ? *code : table.run(options);
   };
-  return {table.name, page, run};
+  return {asTyped(table.name), page, run};
 }
 
 }  // namespace viaduct::app

@@ -8,7 +8,8 @@ namespace viaduct::app {
 Command benchCommand();
 Command compareCommand();
 Command completionCommand();
-Command doctorCommand();
+// `more`: further commands within this one.
+Command doctorCommand(std::vector<Command> more = {});
 Command envCommand();
 Command execCommand();
 Command kvBenchCommand();

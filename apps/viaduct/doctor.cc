@@ -22,6 +22,7 @@
 #include "diag/topics.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
+#include "viaduct/command_names.h"
 #include "viaduct/help_text.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
@@ -35,12 +36,17 @@ class UnpackedSnapshot {
  public:
   static Result<UnpackedSnapshot> open(const std::string& file, const base::StopFlag& stop) {
     UnpackedSnapshot out;
-    out.path_ = (std::filesystem::temp_directory_path() / "viaduct-doctor-XXXXXX").string();
-    if (::mkdtemp(out.path_.data()) == nullptr)
+    std::error_code missing;
+    const auto parent = std::filesystem::temp_directory_path(missing);
+    std::string path = (parent / "viaduct-doctor-XXXXXX").string();
+    if (missing || ::mkdtemp(path.data()) == nullptr)
       return Error{
           .code = Code::kInvalid,
           .operation = "doctor",
-          .detail = "cannot make a folder in " + std::filesystem::temp_directory_path().string()};
+          .detail = fmt::format("cannot make a folder in {}", missing ? "/tmp" : parent.string()),
+          .cause = "there is no folder for temporary files, or it is not writable",
+          .remedy = "set TMPDIR to a writable folder"};
+    out.path_ = std::move(path);
     VIADUCT_CHECK(unpackSnapshot(file, out.path_, &stop));
     return out;
   }
@@ -110,10 +116,10 @@ Result<int> writeOwnSnapshot(const DoctorCommand& command) {
       "{}: {} files, folders and links in {}\n"
       "Left out: variables that are not about transfers, passwords and tokens.\n"
       "Contents: tar tzf {}\n"
-      "Diagnose it anywhere: viaduct doctor --root {}\n",
+      "Diagnose it anywhere: {} --root {}\n",
       command.snapshot_to, entries.size(),
       base::roundedSize(std::filesystem::file_size(command.snapshot_to, ignored)),
-      command.snapshot_to, command.snapshot_to);
+      command.snapshot_to, asTyped("viaduct doctor"), command.snapshot_to);
   return kExitFine;
 }
 
@@ -318,7 +324,7 @@ constexpr auto kSnapshotAbout =
 
 }  // namespace
 
-Command doctorCommand() {
+Command doctorCommand(std::vector<Command> more) {
   const Command snapshot =
       commandOf<DoctorCommand>({.name = "viaduct doctor snapshot",
                                 .about = kSnapshotAbout,
@@ -332,13 +338,14 @@ Command doctorCommand() {
                                                   .flags = kNodesFlags,
                                                   .run = runDoctorNodes,
                                                   .wrong = kExitNoDiagnosis});
+  more.insert(more.begin(), {snapshot, nodes});
   return commandOf<DoctorCommand>({.name = "viaduct doctor",
                                    .about = kDoctorAbout,
                                    .more = kDoctorMore,
                                    .flags = kDoctorFlags,
                                    .run = runDoctor,
                                    .wrong = kExitNoDiagnosis,
-                                   .nested = {snapshot, nodes}});
+                                   .nested = std::move(more)});
 }
 
 }  // namespace viaduct::app

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "measure/result/text.h"
+#include "viaduct/command_names.h"
 #include "viaduct/doctor.h"
 #include "viaduct/help_text.h"
 
@@ -37,7 +38,7 @@ std::string textOf(const Finding& finding) {
                                 finding.code, measure::wrapped(finding.what, 2));
   for (const diag::Evidence& one : finding.evidence)
     out += labelled("Seen", one.source + ": " + one.value);
-  out += labelled("Cause", finding.cause) + labelled("Fix", finding.fix, true) +
+  out += labelled("Cause", finding.cause) + labelled("Fix", asTyped(finding.fix), true) +
          labelled("Gain", finding.gain);
   return out + "\n";
 }

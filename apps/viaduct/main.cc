@@ -1,19 +1,15 @@
-// Parses the command line and runs one subcommand.
-#include <cstdio>
-#include <exception>
+// `viaduct`, and the same program under the name `nixlbench`.
 #include <filesystem>
 #include <string>
 
 #include "viaduct/command_line.h"
 #include "viaduct/generated_files.h"
 #include "viaduct/nixlbench.h"
-#include "viaduct/remarks.h"
+#include "viaduct/run_program.h"
 
 namespace {
 
 using namespace viaduct::app;
-
-bool asksForVersion(const std::string& word) { return word == "--version" || word == "-V"; }
 
 // Turns `help bench` into `bench --help`.
 CommandWords asFlags(CommandWords words) {
@@ -36,17 +32,4 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    const int code = run(argc, argv);
-    // Buffered output may fail only here. A failed command has already printed its own error.
-    const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    if (code != kExitOk || printed) return code;
-    return fail("standard output could not be written", kExitFailed);
-  } catch (const std::exception& e) {  // the standard library throws
-    std::fprintf(stderr, "viaduct: %s\n", e.what());
-  } catch (...) {
-    std::fputs("viaduct: unknown exception\n", stderr);
-  }
-  return kExitFailed;
-}
+int main(int argc, char** argv) { return runProgram(run, argc, argv); }

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "viaduct/command_names.h"
+
 namespace viaduct::app {
 namespace {
 
@@ -14,7 +16,7 @@ std::string called = "viaduct";
 
 void calledAs(std::string name) { called = std::move(name); }
 
-void remark(const std::string& text) { fmt::print(stderr, "{}: {}\n", called, text); }
+void remark(const std::string& text) { fmt::print(stderr, "{}: {}\n", called, asTyped(text)); }
 
 int fail(const std::string& text, int code) {
   remark(text);

@@ -26,12 +26,9 @@ OPTIONAL = {
     "libfabric-dev": ("rdma/fi_rma.h", "the backend ofi"),
     "libcurl4-openssl-dev": ("curl/curl.h", "etcd as a meeting place"),
 }
-# The module contains the code of fmt, because Debian has no static libfmt, and few hosts without
-# a compiler have the shared libfmt.
 CMAKE_OPTIONS = [
     "-DCMAKE_BUILD_TYPE=Release",
     "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG",
-    "-DCMAKE_CXX_FLAGS=-DFMT_HEADER_ONLY=1",
     "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed",
     "-DBUILD_SHARED_LIBS=OFF",
     "-DVIADUCT_TESTS=OFF",
@@ -103,6 +100,15 @@ def build_folder(root):
     return pathlib.Path(tempfile.mkdtemp(prefix="viaduct-build-"))
 
 
+def compiler_options(root):
+    """Returns options that make equal modules in every folder.
+
+    The module contains the code of fmt, because Debian has no static libfmt, and few hosts without
+    a compiler have the shared libfmt.
+    """
+    return f"-DFMT_HEADER_ONLY=1 -ffile-prefix-map={root}=."
+
+
 def compile_module(root):
     """Builds the module for the running Python. Returns the build folder."""
     check_packages()
@@ -118,7 +124,7 @@ def compile_module(root):
     say(f"configuring in {build}")
     run_cmake(
         "configuring", "-S", str(root), "-B", str(build), *generator, *launcher, *CMAKE_OPTIONS,
-        f"-DVIADUCT_PYTHON={sys.executable}",
+        f"-DVIADUCT_PYTHON={sys.executable}", f"-DCMAKE_CXX_FLAGS={compiler_options(root)}",
     )  # fmt: skip
     jobs = str(len(os.sched_getaffinity(0)))
     say(f"compiling the module with {jobs} jobs at once; this takes minutes")

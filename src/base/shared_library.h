@@ -8,10 +8,14 @@
 
 namespace viaduct::base {
 
+// False in a static program, which has no loader. A library would bring a second C library into it.
+bool loadsLibraries();
+
 // Never unloaded, because threads and hooks that the library started need its code.
 class SharedLibrary {
  public:
-  // The loader resolves `name`, such as "libfabric.so.1". kUnsupported has the loader's reason.
+  // The loader resolves `name`, such as "libfabric.so.1". kUnsupported has the loader's reason, or
+  // says that this program loads no libraries.
   static Result<SharedLibrary> open(const std::string& name);
 
   // False: the library has no such function, and `into` is null.

@@ -13,6 +13,8 @@ TEST(SharedLibrary, GivesTheFunctionsThatItHas) {
   EXPECT_EQ(root(9.0), 3.0);
 }
 
+TEST(SharedLibrary, ThisProgramHasALoader) { EXPECT_TRUE(loadsLibraries()); }
+
 TEST(SharedLibrary, AMissingFunctionIsReported) {
   const auto math = SharedLibrary::open("libm.so.6");
   ASSERT_TRUE(math) << math.error().text();

@@ -64,6 +64,7 @@ bool bind(const base::SharedLibrary& file, GetProcAddress* find, const char* nam
 
 Result<Driver> Driver::load(const std::string& path) {
   const auto file = base::SharedLibrary::open(path);
+  if (!base::loadsLibraries()) return file.error();
   if (!file) return cannotLoad(path, file.error().detail);
   Api api;
   GetProcAddress* find = nullptr;

@@ -160,10 +160,26 @@ void addLibrariesUnknown(Severity severity, Findings& findings) {
                 .fix = "On the node: viaduct doctor --only libraries"});
 }
 
+void addOneFile(Findings& findings) {
+  findings.add(
+      {.severity = Severity::kInfo,
+       .code = "libraries.one-file",
+       .what = "The doctor that looked here is one static file, which loads no library.",
+       .evidence = {{"libfabric, UCX", "versions not looked at"},
+                    {"libipsec-mb", "not looked for"},
+                    {"object stores", "not asked, for want of libcurl"},
+                    {"host names", "looked up in /etc/hosts and DNS alone"}},
+       .cause = "A static file runs in every pod. A library would bring a second C library "
+                "into its process.",
+       .fix = "In an image that has Viaduct: viaduct doctor --only libraries,privacy,storage",
+       .gain = "The doctor also finds old libraries and object stores that refuse."});
+}
+
 }  // namespace
 
 void checkLibraries(const Node& node, Findings& findings) {
   const std::vector<RdmaDevice> devices = rdmaDevices(node.tree);
+  if (node.live.one_file) addOneFile(findings);
   for (const TwoCopies& what : kTwoCopies) checkCopies(node, !devices.empty(), what, findings);
   for (const Library& one : node.live.libraries)
     findings.fine(fmt::format("{} {} ({})", one.name, one.version, one.path));

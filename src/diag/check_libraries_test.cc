@@ -55,6 +55,16 @@ TEST(CheckLibraries, NamesOldOnes) {
   }
 }
 
+TEST(CheckLibraries, AStaticDoctorSaysWhatItCannotSee) {
+  auto folder = testing::p6b200();
+  EXPECT_FALSE(diagnose(folder.node()).has("libraries.one-file"));
+  folder.live.one_file = true;
+  folder.live.machine = "aarch64";
+  for (const char* name : {"libfabric.so.1", "libucp.so.0"}) setVersion(folder, name, "");
+  EXPECT_EQ(findingOf(folder, "libraries.one-file").severity, Severity::kInfo);
+  EXPECT_EQ(codesAboveInfo(folder), Codes{}) << "an unknown version is no old one";
+}
+
 TEST(CheckLibraries, NamesALibfabricThatFailsOnGraceWithEfa) {
   auto folder = testing::p6b200();
   folder.live.machine = "aarch64";

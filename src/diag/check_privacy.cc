@@ -78,7 +78,7 @@ void addNoFastLibrary(const std::string& level, Findings& findings) {
 
 void checkCiphers(const Node& node, const std::string& level, Findings& findings) {
   const Live& live = node.live;
-  if (!live.aes_gcm || !live.chacha || !live.aes_instructions || !live.ipsec_mb)
+  if (!live.aes_gcm || !live.chacha || !live.aes_instructions || !(live.ipsec_mb || live.one_file))
     return findings.add({.severity = Severity::kInfo,
                          .code = "privacy.unknown",
                          .what = "Could not look at the ciphers of this node.",
@@ -89,6 +89,7 @@ void checkCiphers(const Node& node, const std::string& level, Findings& findings
   else
     findings.fine("libcrypto has AES-256-GCM and ChaCha20-Poly1305.");
   if (!live.aes_instructions->ok) return addNoInstructions(level, findings);
+  if (!live.ipsec_mb) return;  // a finding about the libraries has the reason
   if (live.ipsec_mb->ok) return findings.fine("libipsec-mb seals data.");
   // The library has functions for this processor alone.
   if (live.machine == "x86_64") addNoFastLibrary(level, findings);

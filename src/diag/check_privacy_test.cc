@@ -72,6 +72,16 @@ TEST(CheckPrivacy, NamesAProcessorWithoutAesAndAMissingLibrary) {
   EXPECT_EQ(findingOf(folder, "privacy.unknown").severity, Severity::kInfo);
 }
 
+TEST(CheckPrivacy, AStaticDoctorDoesNotLookForIpsecMb) {
+  auto folder = testing::smallVm();
+  protect(folder);
+  folder.live.ipsec_mb.reset();
+  EXPECT_TRUE(diagnose(folder.node()).has("privacy.unknown"));
+  folder.live.one_file = true;
+  EXPECT_FALSE(diagnose(folder.node()).has("privacy.unknown"));
+  EXPECT_FALSE(diagnose(folder.node()).has("privacy.no-ipsec-mb"));
+}
+
 TEST(CheckPrivacy, NamesAWeakSecretAndDoesNotShowIt) {
   auto folder = testing::smallVm();
   protect(folder);

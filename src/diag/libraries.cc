@@ -17,13 +17,16 @@
 
 #include "base/fd.h"
 #include "base/lists.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 
 namespace viaduct::diag {
 namespace {
 
 constexpr auto kNccl = "libnccl.so.2";
-constexpr std::array kNames{"libfabric.so.1", "libucp.so.0",  "libibverbs.so.1", kNccl,
+constexpr auto kFabricLibrary = "libfabric.so.1";
+constexpr auto kUcxLibrary = "libucp.so.0";
+constexpr std::array kNames{kFabricLibrary,   kUcxLibrary,    "libibverbs.so.1", kNccl,
                             "libnccl-net.so", "libcuda.so.1", "libc.so.6"};
 constexpr std::array kFolders{"/opt/amazon/efa/lib",
                               "/opt/amazon/efa/lib64",
@@ -103,9 +106,12 @@ std::vector<std::string> foldersOf(const Variables& variables) {
 }
 
 // Takes NCCL's version from its file name, because the library is too large to load without need.
+// A static doctor loads none, and the file names of libfabric and UCX have no version of a release.
 std::string findVersion(std::string_view name, const std::string& path) {
   std::string named = versionInName(path);
   if (name == kNccl && named.find('.') != std::string::npos) return named;
+  if (!base::loadsLibraries())
+    return name == kFabricLibrary || name == kUcxLibrary ? std::string() : named;
   const std::string asked = askVersion(path);
   return asked.empty() ? named : asked;
 }

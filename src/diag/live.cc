@@ -20,6 +20,7 @@
 #include "base/net/address.h"
 #include "base/net/aead.h"
 #include "base/net/lookup.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "diag/counters.h"
 #include "diag/libraries.h"
@@ -175,7 +176,8 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
   }
   out.aes_gcm = tryCipher(base::AeadKind::kAesGcm);
   out.chacha = tryCipher(base::AeadKind::kChaCha);
-  out.ipsec_mb = Tried{.ok = base::makeIpsecAead() != nullptr};
+  out.one_file = !base::loadsLibraries();
+  if (!out.one_file) out.ipsec_mb = Tried{.ok = base::makeIpsecAead() != nullptr};
   out.aes_instructions = Tried{.ok = base::hasFastAes()};
   out.clock = lookAtClock();
   out.kernel_log = readKernelLog();

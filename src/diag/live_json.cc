@@ -96,6 +96,7 @@ void describeLive(auto& json, auto& live, auto& names, auto& grown) {
   json.keep("addresses", live.addresses);
   json.keep("links", live.links);
   json.keep("libraries", live.libraries);
+  json.keep("one_file", live.one_file);
   json.keep("names", names);
   json.keep("grown", grown);
   json.keep("seconds", live.seconds);

@@ -108,6 +108,9 @@ struct Live {
     std::string name = {}, path = {}, version = {};
   };
   std::vector<Library> libraries = {};
+  // The doctor that looked is one static file. Some versions of `libraries`, and `ipsec_mb`, are
+  // unknown.
+  bool one_file = false;
   std::optional<Tried> kernel_log = {};  // its text, or the reason why it is not readable
   // Counters that grew while the checks ran: path and growth within `seconds`.
   std::map<std::string, std::uint64_t> grown = {};

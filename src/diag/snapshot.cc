@@ -235,7 +235,8 @@ Result<Node> nodeIn(const std::string& folder) {
     return Error{.code = Code::kInvalid,
                  .operation = "doctor",
                  .detail = fmt::format("{}: {}", folder, why)};
-  if (!tree->has("/sys") && !tree->has("/proc"))
+  // The running system is a node even in a container without both.
+  if (!tree->live() && !tree->has("/sys") && !tree->has("/proc"))
     return Error{.code = Code::kInvalid,
                  .operation = "doctor",
                  .detail = fmt::format("{} has neither sys nor proc, so it is no node", folder),

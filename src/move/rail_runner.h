@@ -36,6 +36,7 @@ class RailRunner {
       : rail_(&rail), alone_(can.side_by_side), news_(news) {}
   RailRunner(const RailRunner&) = delete;
   RailRunner& operator=(const RailRunner&) = delete;
+  ~RailRunner() = default;
 
   // True: the rail runs without the agent's lock. The others call the agent in their polls.
   bool runsAlone() const { return alone_; }

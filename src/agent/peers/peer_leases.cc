@@ -55,24 +55,27 @@ void countEnd(LeaseStatistics& counts, LeaseState outcome) {
 PeerLeases::PeerLeases(Peers& peers, PeerImpl& peer)
     : basis_(peers.basis()), peers_(peers), peer_(peer) {}
 
+Error PeerLeases::notCovered(std::uint64_t address) const {
+  const bool limited = peer_.rights().isLimited();
+  return {.code = Code::kDenied,
+          .operation = "lease",
+          .detail = limited ? fmt::format("no pin that the peer's Card grants covers {:#x}: {}",
+                                          address, textOf(peer_.grants()))
+                            : fmt::format("no pin covers the address {:#x}", address),
+          .peer = peer_.name(),
+          .remedy = limited ? "lend blocks of granted pins, or give the peer another Card"
+                            : "pin the memory before it is lent"};
+}
+
 // Every range has to lie in pins.
-Status PeerLeases::mayLend(const std::vector<Extent>& ranges, MemoryAccess access) {
+Status PeerLeases::mayLend(const std::vector<Extent>& ranges, MemoryAccess access) const {
   const bool limited = peer_.rights().isLimited();
   const core::PinMap reached = limited ? reachedPins(access) : core::PinMap();
   const core::PinMap& pins = limited ? reached : basis_.pins().map();
   for (const Extent& range : ranges)
     for (std::uint64_t at = range.address; at < core::endOf(range);) {
       const core::PinRange* const pin = pins.cover(at, 1);
-      if (pin == nullptr)
-        return Error{
-            .code = Code::kDenied,
-            .operation = "lease",
-            .detail = limited ? fmt::format("no pin that the peer's Card grants covers {:#x}: {}",
-                                            at, textOf(peer_.grants()))
-                              : fmt::format("no pin covers the address {:#x}", at),
-            .peer = peer_.name(),
-            .remedy = limited ? "lend blocks of granted pins, or give the peer another Card"
-                              : "pin the memory before it is lent"};
+      if (pin == nullptr) return notCovered(at);
       if (access == MemoryAccess::kReadWrite && pin->read_only)
         return Error{.code = Code::kDenied,
                      .operation = "lease",

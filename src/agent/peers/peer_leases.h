@@ -34,6 +34,7 @@ class PeerLeases {
   PeerLeases(Peers& peers, PeerImpl& peer);
   PeerLeases(const PeerLeases&) = delete;
   PeerLeases& operator=(const PeerLeases&) = delete;
+  ~PeerLeases() = default;
 
   // The owner's end. Lends the blocks; `ranges` is core::rangesOf() them. `goes_on`: for work that
   // the peer has begun, which may be ready before this end, or while an end drains.
@@ -72,7 +73,8 @@ class PeerLeases {
   };
 
   core::PinMap reachedPins(MemoryAccess access) const;
-  Status mayLend(const std::vector<Extent>& ranges, MemoryAccess access);
+  Status mayLend(const std::vector<Extent>& ranges, MemoryAccess access) const;
+  Error notCovered(std::uint64_t address) const;
   void setDue(LentLease& lease, Clock::time_point due);
   void arm();
   void expire();

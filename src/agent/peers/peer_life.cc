@@ -110,7 +110,8 @@ Status PeerImpl::beginOwn() {
   if (isAlive()) return Ok{};
   begin(epoch_ + 1);
   recheck();
-  return isAlive() ? Status(Ok{}) : *last_error_;
+  if (isAlive()) return Ok{};
+  return last_error_.value_or(Error{});
 }
 
 void PeerImpl::begin(std::uint64_t epoch) {

@@ -176,8 +176,9 @@ Status PeerImpl::mayMark(const Mark& mark) const {
                  .detail = fmt::format("mark {}; a stream has at most {}", mark.number, kMaxMarks),
                  .peer = name_};
   const MarkStreamImpl* const stream = marks_.find(mark.stream);
-  if (stream != nullptr && stream->ended()) return *stream->ended();
-  return Ok{};
+  if (stream == nullptr) return Ok{};
+  const std::optional<Error>& ended = stream->ended();
+  return ended ? Status(*ended) : Ok{};
 }
 
 bool PeerImpl::hasMarks(std::uint64_t stream) const {
@@ -223,7 +224,7 @@ void PeerImpl::endMarks(MarkStreamImpl& stream, Error why) {
   why.peer = name_;
   stream.end(why);
   if (holdsMarks(stream) && !std::exchange(stream.told, true))
-    sendMarksEnd(stream.number(), *stream.ended());
+    sendMarksEnd(stream.number(), stream.ended().value_or(why));
   marksChanged(stream);
 }
 

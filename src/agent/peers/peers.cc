@@ -401,7 +401,13 @@ Result<Card> Peers::card(Grant grant) const {
   VIADUCT_CHECK(prepare(grant, basis_.wallNow()));
   Card out = card();
   out.grants.push_back(std::move(grant));
-  out.secret = *keyOfClaim(card_root_, claimOf(out.grants));
+  const auto key = keyOfClaim(card_root_, claimOf(out.grants));
+  if (!key)
+    return Error{.code = Code::kInvalid,
+                 .operation = "export a Card",
+                 .detail = "the grant is too long for a hello",
+                 .remedy = "shorten the pattern of labels or the name of the holder"};
+  out.secret = *key;
   std::erase_if(out.pins, [&out](PinInfo& pin) { return !limit(pin, out.grants); });
   return out;
 }

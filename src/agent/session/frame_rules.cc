@@ -27,7 +27,7 @@ const base::FrameProtocol kSessionFrames{.magic = "VDCT",
                                          .version = kWireVersion,
                                          .other_end = "Viaduct agent",
                                          .knows = &knowsType,
-                                         .checkSize = &checkTypeSize};
+                                         .check_size = &checkTypeSize};
 
 Status checkSize(const FrameRule& rule, std::size_t bytes, std::size_t fds) {
   if (bytes > rule.most_bytes)

@@ -24,6 +24,7 @@ Error cannotLoad(std::string detail) {
 Result<OfiLibrary> load() {
   const base::KeptSignals kept;  // psm and psm2 take SIGINT and SIGTERM, among others
   const auto file = base::SharedLibrary::open("libfabric.so.1");
+  if (!base::loadsLibraries()) return file.error();
   if (!file) return cannotLoad(file.error().detail);
   OfiLibrary out;
 #define VIADUCT_OFI_BIND(name) \

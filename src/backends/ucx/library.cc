@@ -58,6 +58,7 @@ Result<UcxLibrary> load() {
   ::setenv("UCX_MEM_EVENTS", "no", 0);
 #endif
   const auto file = base::SharedLibrary::open("libucp.so.0");
+  if (!base::loadsLibraries()) return file.error();
   if (!file) return cannotLoad(file.error().detail);
   UcxLibrary out;
 #define VIADUCT_UCX_BIND(name) \

@@ -24,6 +24,7 @@ Error cannotLoad(std::string detail) {
 
 Result<CurlLibrary> load() {
   const auto file = SharedLibrary::open("libcurl.so.4");
+  if (!loadsLibraries()) return file.error();
   if (!file) return cannotLoad(file.error().detail);
   CurlLibrary out;
 #define VIADUCT_CURL_BIND(name) \

@@ -251,7 +251,7 @@ bool FrameDecoder::checkHeader(const std::byte* header) {
   else if (fds > kMaxFrameFds)
     fail(protocolError("a frame with too many file descriptors"));
   else if (const Status fits =
-               protocol_.knows(type) ? protocol_.checkSize(type, length, fds) : Status(Ok{});
+               protocol_.knows(type) ? protocol_.check_size(type, length, fds) : Status(Ok{});
            !fits)
     fail(fits.error());
   else if (sequence != sequence_)

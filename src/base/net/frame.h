@@ -30,7 +30,7 @@ struct FrameProtocol {
   // Whether `type` is one of this version.
   bool (*knows)(std::uint8_t type);
   // Ok if a frame of this known type may have so many bytes and descriptors.
-  Status (*checkSize)(std::uint8_t type, std::size_t bytes, std::size_t fds);
+  Status (*check_size)(std::uint8_t type, std::size_t bytes, std::size_t fds);
   // The check covers the digest of the payload in place of the payload, and under a key the payload
   // is readable. So a payload that many connections send is read once. Otherwise frames under a key
   // are encrypted.

@@ -21,7 +21,7 @@ constexpr FrameProtocol kProtocol{
     .version = {.major = 1, .minor = 0},
     .other_end = "test",
     .knows = [](std::uint8_t) { return true; },
-    .checkSize = [](std::uint8_t, std::size_t, std::size_t) { return Status(Ok{}); },
+    .check_size = [](std::uint8_t, std::size_t, std::size_t) { return Status(Ok{}); },
     .by_digest = true};
 
 class FrameSocketTest : public ::testing::Test {

@@ -24,7 +24,7 @@ constexpr FrameProtocol protocolOf(bool by_digest) {
           .version = {.major = 3, .minor = 1},
           .other_end = "test",
           .knows = [](std::uint8_t type) { return type < kUnknown; },
-          .checkSize = [](std::uint8_t type, std::size_t bytes, std::size_t) -> Status {
+          .check_size = [](std::uint8_t type, std::size_t bytes, std::size_t) -> Status {
             if (type != kBeat || bytes <= kMostOfABeat) return Ok{};
             return Error{.code = Code::kProtocol, .detail = "a long beat"};
           },

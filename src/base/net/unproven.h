@@ -30,6 +30,8 @@ class Unproven {
   class Place {
    public:
     Place() = default;
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
     Place(Place&& other) noexcept
         : room_(std::exchange(other.room_, nullptr)), source_(other.source_), at_(other.at_) {}
     Place& operator=(Place&& other) noexcept {
@@ -60,6 +62,7 @@ class Unproven {
   explicit Unproven(std::size_t room);
   Unproven(const Unproven&) = delete;
   Unproven& operator=(const Unproven&) = delete;
+  ~Unproven() = default;
   static std::size_t shareOfDescriptors();
 
   std::size_t room() const { return room_; }

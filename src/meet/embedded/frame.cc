@@ -18,7 +18,7 @@ const base::FrameProtocol kMeetFrames{.magic = "VDMP",
                                       .version = kVersion,
                                       .other_end = "Viaduct meeting place or member",
                                       .knows = &knowsType,
-                                      .checkSize = &checkTypeSize,
+                                      .check_size = &checkTypeSize,
                                       .by_digest = true};
 
 PacketPtr makePacket(Type type, Bytes payload) {

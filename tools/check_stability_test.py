@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""check_stability.py reports each kind of break of a promise, and no addition."""
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import check_stability
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCES = ("docs/bench-flags.md", "docs/settings.md", "docs/metrics.md", "docs/results.md", "include/viaduct/c.h",
+           "apps/viaduct/commands.h", "apps/viaduct/doctor.h")  # fmt: skip
+# A file, its text, the text of the break, and a part of the complaint.
+BREAKS = (
+    ("docs/bench-flags.md", "  --block-sizes SIZE", "  --blocks SIZE", "flag viaduct bench --block-sizes"),
+    ("docs/settings.md", "`VIADUCT_LISTEN`", "`VIADUCT_LISTENS`", "setting VIADUCT_LISTEN"),
+    ("docs/metrics.md", "| `viaduct_moved_bytes` | counter | `backend`, `rail`", "| `viaduct_moved_bytes` | counter | `backend`",
+     "metric viaduct_moved_bytes counter backend,rail"),
+    ("docs/metrics.md", "| `viaduct_moved_ops` | counter", "| `viaduct_moved_ops` | gauge", "metric viaduct_moved_ops"),
+    ("docs/results.md", "| `fingerprint` |", "| `print` |", "result environment: fingerprint"),
+    ("docs/results.md", "viaduct-bench/1", "viaduct-bench/2", "result format viaduct-bench/1"),
+    ("apps/viaduct/commands.h", "kExitUnsure = 4", "kExitUnsure = 5", "exit commands Unsure = 4"),
+    ("apps/viaduct/doctor.h", "kExitWillNotWork = 2", "kExitWillNotWork = 1", "exit doctor WillNotWork = 2"),
+    ("src/diag/check_libraries.cc", '"libraries.old"', '"libraries.outdated"', "finding libraries.old"),
+    ("include/viaduct/c.h", "VIADUCT_BUSY = 5", "VIADUCT_BUSY = 50", "c VIADUCT_BUSY = 5"),
+    ("include/viaduct/c.h", "viaduct_pin_close(viaduct_pin pin,", "viaduct_pin_close(viaduct_pin* pin,", "viaduct_pin_close"),
+    ("include/viaduct/c.h", "  int32_t kind; ", "  int64_t kind; ", "c struct viaduct_pin_info 3 int32_t kind"),
+)  # fmt: skip
+
+
+class Stability(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        for name in SOURCES:
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.root / name)
+        shutil.copytree(ROOT / "src/diag", self.root / "src/diag")
+        (self.root / "tools").mkdir()
+
+    def promise(self):
+        (self.root / check_stability.STABLE).write_text(check_stability.text_of(self.root))
+
+    def edit(self, name, old, new):
+        path = self.root / name
+        text = path.read_text()
+        self.assertIn(old, text)
+        path.write_text(text.replace(old, new, 1))
+
+    def test_each_break_is_reported(self):
+        self.promise()
+        for name, old, new, complaint in BREAKS:
+            with self.subTest(complaint):
+                before = (self.root / name).read_text()
+                self.edit(name, old, new)
+                found = check_stability.check(self.root)
+                self.assertEqual(len([one for one in found if complaint in one]), 1, found)
+                (self.root / name).write_text(before)
+        self.assertEqual(check_stability.check(self.root), [])
+
+    def test_additions_break_nothing(self):
+        self.promise()
+        self.edit("docs/bench-flags.md", "  --block-sizes SIZE", "  --new-flag N\n  --block-sizes SIZE")
+        self.edit("include/viaduct/c.h", "} viaduct_pin_info;", "  uint64_t more;\n} viaduct_pin_info;")
+        self.assertEqual(check_stability.check(self.root), [])
+
+    def test_nothing_is_promised_before_the_first_release(self):
+        self.assertEqual(check_stability.check(self.root), [])
+
+    def test_a_source_of_another_form_is_no_empty_promise(self):
+        (self.root / "docs/metrics.md").write_text("# Metrics\n")
+        with self.assertRaisesRegex(ValueError, "no promise of the kind metrics"):
+            check_stability.text_of(self.root)
+
+
+if __name__ == "__main__":
+    unittest.main()
