@@ -48,7 +48,7 @@ def broken_links(site):
             target, _, anchor = link.partition("#")
             name = path.relative_to(site)
             if re.match(r"[a-z]+:", link):
-                if tag != "a":
+                if tag != "a" and not link.startswith("data:"):
                     yield f"{name}: {link} comes from a network"
                 continue
             there = (path.parent / urllib.parse.unquote(target.partition("?")[0])).resolve() if target else path
@@ -177,7 +177,7 @@ FAULTS = """(() => {
     if (table.offsetWidth > box.clientWidth + 1 && !['auto', 'scroll'].includes(getComputedStyle(box).overflowX))
       found.push(`a table of ${table.offsetWidth} pixels does not scroll in itself`);
   }
-  const menu = document.querySelector('.sidebar-drawer'), button = document.querySelector('.nav-overlay-icon label');
+  const menu = document.querySelector('.sidebar-drawer'), button = document.querySelector('label.nav-overlay-icon');
   const visible = (one) => { const box = one.getBoundingClientRect(); return box.width > 0 && box.left >= 0 && box.right <= width; };
   menu.style.transition = 'none';
   if (!visible(menu)) {

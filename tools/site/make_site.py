@@ -157,6 +157,7 @@ def configuration():
         "html_show_search_summary": False,  # it would fetch pages, which a browser refuses for file://
         "html_copy_source": False,
         "html_show_sphinx": False,
+        "html_show_copyright": False,
         "highlight_language": "none",
         "myst_heading_anchors": 6,
         "myst_ref_domains": ["std"],
