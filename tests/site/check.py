@@ -9,6 +9,7 @@ and nothing is asked from a network.
 usage: check.py SITE [--screenshots FOLDER]
 Without ctags or Chromium, their part is skipped, with a message.
 """
+import ast
 import base64
 import json
 import os
@@ -68,28 +69,32 @@ def header_names():
     tags = subprocess.run([*command, *map(str, headers)], capture_output=True, text=True, check=True).stdout
     for tag in map(json.loads, tags.splitlines()):
         scope = tag.get("scope", "")
-        inner = re.search(r"\b(agent|core|kv|detail)\b", scope) or tag["name"] in ("agent", "core", "kv", "detail")
+        inner = re.search(r"\b(agent|core|kv|detail)\b", scope)
         if not inner and tag.get("access") != "private" and tag["kind"] != "namespace":
             yield pathlib.Path(tag["path"]).stem, tag["name"], scope
+
+
+def stub_names():
+    """The public names of the Python stub, and those of its classes."""
+    for node in ast.parse((ROOT / "python/viaduct/_core.pyi").read_text()).body:
+        if getattr(node, "name", "_")[0] != "_":
+            for one in (node, *node.body):
+                name = one.target.id if isinstance(one, ast.AnnAssign) else getattr(one, "name", "_")
+                if name[0] != "_":
+                    yield name
 
 
 def missing_names(site):
     internal = {"viaduct", "viaduct_sized", "Table", "One"} | {
         "VIADUCT_CAT", "VIADUCT_CAT_2", "VIADUCT_TRY_2", "VIADUCT_C_API", "VIADUCT_C_H"}
-    names = {}
+    wanted = {"python": set(stub_names())}
     for stem, name, scope in header_names():
-        if name not in internal and not name.startswith(("operator", "__anon")) and not re.search(r"::(Table|One)$", scope):
-            names.setdefault(stem, set()).add(name)
-    for stem, wanted in names.items():
-        shown = signatures(site / f"reference/{stem}.html")
-        for name in sorted(wanted):
-            if name.lstrip("~") not in shown:
-                yield f"reference/{stem}.html has no {name}"
-    stub = (ROOT / "python/viaduct/_core.pyi").read_text()
-    shown = signatures(site / "reference/python.html")
-    for name in re.findall(r"^(?:    )?(?:async )?(?:def|class) ([A-Za-z]\w*)|^    ([a-z]\w*): ", stub, re.M):
-        if "".join(name) not in shown:
-            yield f"reference/python.html has no {''.join(name)}"
+        unnamed = name.startswith(("operator", "__anon")) or re.search(r"::(Table|One)$", scope)
+        if name not in internal and not unnamed:
+            wanted.setdefault(stem, set()).add(name.lstrip("~"))
+    for stem, names in wanted.items():
+        for name in sorted(names - signatures(site / f"reference/{stem}.html")):
+            yield f"reference/{stem}.html has no {name}"
 
 
 def signatures(page):
@@ -177,8 +182,12 @@ FAULTS = """(() => {
     if (table.offsetWidth > box.clientWidth + 1 && !['auto', 'scroll'].includes(getComputedStyle(box).overflowX))
       found.push(`a table of ${table.offsetWidth} pixels does not scroll in itself`);
   }
-  const menu = document.querySelector('.sidebar-drawer'), button = document.querySelector('label.nav-overlay-icon');
-  const visible = (one) => { const box = one.getBoundingClientRect(); return box.width > 0 && box.left >= 0 && box.right <= width; };
+  const menu = document.querySelector('.sidebar-drawer');
+  const button = document.querySelector('label.nav-overlay-icon');
+  const visible = (one) => {
+    const box = one.getBoundingClientRect();
+    return box.width > 0 && box.left >= 0 && box.right <= width;
+  };
   menu.style.transition = 'none';
   if (!visible(menu)) {
     if (!visible(button)) found.push('neither the menu nor its button is visible');
@@ -191,9 +200,14 @@ FAULTS = """(() => {
 
 # The first result of a search, as soon as it is there.
 FIRST_RESULT = """new Promise((found) => {
-  const look = () => { const one = document.querySelector('#search-results li a'); if (one) found(one.href); return one; };
+  const look = () => {
+    const one = document.querySelector('#search-results li a');
+    if (one) found(one.href);
+    return one;
+  };
   if (!look()) new MutationObserver(look).observe(document.body, {childList: true, subtree: true});
 })"""
+SHOWN = ("index.html", "docs/bench-flags.html", "reference/agent.html", "reference/python.html", "search.html")
 SEARCHES = {"lease": "lease", "drainState": "reference/agent", "viaduct_agent_open": "reference/c"}
 
 
@@ -202,16 +216,19 @@ def faults_in_browser(site, program, screenshots):
         for path in sorted(site.rglob("*.html")):
             for width in WIDTHS:
                 browser.open(path.as_uri(), width)
-                yield from (f"{path.relative_to(site)} at {width} pixels: {fault}" for fault in browser.value(FAULTS))
+                for fault in browser.value(FAULTS):
+                    yield f"{path.relative_to(site)} at {width} pixels: {fault}"
         for words, wanted in SEARCHES.items():
             browser.open((site / "search.html").as_uri() + f"?q={words}", WIDTHS[0])
             first = browser.value(FIRST_RESULT)
             if wanted not in first:
                 yield f"a search for {words} finds {first} first"
-        yield from (f"asks {url} of a network" for url in set(browser.requests) if not url.startswith(("file:", "data:")))
-        for name in ("index", "docs/bench-flags", "reference/agent", "reference/python", "search") if screenshots else ():
+        for url in set(browser.requests):
+            if not url.startswith(("file:", "data:", "about:")):
+                yield f"a page asks for {url}"
+        for name in SHOWN if screenshots else ():
             for width in WIDTHS:
-                browser.open((site / f"{name}.html").as_uri() + ("?q=lease" if name == "search" else ""), width)
+                browser.open((site / name).as_uri(), width)
                 browser.screenshot(screenshots / f"{name.replace('/', '-')}-{width}.png")
 
 

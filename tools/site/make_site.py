@@ -62,7 +62,9 @@ class Source:
 
     def listing(self, name, folder):
         entries = [one for one in sorted(folder.iterdir()) if one.is_file() and one.name[0] not in "._"]
-        links = [f"- [{'' if one.suffix == '.md' else one.name}]({self.link(one, f'{name}/index')})" for one in entries]
+        links = [
+            f"- [{'' if one.suffix == '.md' else one.name}]({self.link(one, f'{name}/index')})" for one in entries
+        ]
         return f"---\norphan: true\n---\n\n# {name}/\n\n" + "\n".join(links) + "\n"
 
     def link(self, path, page):
@@ -115,12 +117,14 @@ class Source:
         return sections
 
     def write_reference(self, package):
-        headers = [reference.Header(path) for path in self.headers]
-        documents = set(self.documents)
-        by_domain = {domain: reference.names_of([one for one in headers if one.domain == domain]) for domain in ("cpp", "c")}
+        headers, documents = [reference.Header(path) for path in self.headers], set(self.documents)
+        names = {
+            domain: reference.names_of([one for one in headers if one.domain == domain]) for domain in ("cpp", "c")
+        }
         overview = reference.title("C++: headers", "=")
         for header in headers:
-            words = reference.Words(by_domain[header.domain], documents, "cpp:any" if header.domain == "cpp" else "c:type")
+            role = "cpp:any" if header.domain == "cpp" else "c:type"
+            words = reference.Words(names[header.domain], documents, role)
             self.write(self.pages[f"include/viaduct/{header.name}"], reference.header_page(header, words))
             if header.domain == "cpp":
                 about = header.introduction.replace("\n", " ").split(" Threads: ")[0]

@@ -83,7 +83,7 @@ class Header:
     def scope(self, owner):
         """Reads up to the brace that closes the scope of `owner`, a class or enum or nothing."""
         found, comment, shared, public = [], "", None, True
-        while match := NEXT.match(self.text, self.at) or self.declaration(owner):
+        while match := NEXT.match(self.text, self.at) or self.declaration():
             begin, kind = self.at, match.lastgroup if isinstance(match, re.Match) else None
             if kind is None:
                 shared = self.add(found, match, owner, comment, shared, public)
@@ -97,7 +97,8 @@ class Header:
             elif kind == "comment":
                 block = self.whole_comment(begin)
                 if self.text.rfind("\n", 0, begin) < self.text.rfind(";", 0, begin) and shared:
-                    shared = self.trailing(found, plain(block))
+                    self.trailing(found, plain(block))
+                    shared = None
                 elif not plain(block).startswith(("NOLINT", "IWYU")):
                     comment, shared = plain(block), None
             elif kind == "macro":
@@ -174,7 +175,7 @@ class Header:
         self.at = match.end()
         return found
 
-    def declaration(self, owner):
+    def declaration(self):
         """Reads one declaration, without the body of a function. Nothing: the header ends here."""
         text, at, depth = self.text, self.at, 0
         if at >= len(text):
@@ -205,7 +206,7 @@ def is_internal(entity, owner):
 def entity_of(text, is_function):
     """The entity that a declaration without its body makes. It may be none that the page shows."""
     text = re.sub(r"\[\[[^\]]*\]\] ", "", text)
-    if re.match(r"(friend|static_assert|using \w+::|class \w+$|struct \w+$|struct \w+;)", text):
+    if re.match(r"(friend|static_assert|using \w+::|class \w+$|struct \w+$)", text):
         return Entity("none", [], "")
     if text.endswith("= delete"):
         return Entity("none", [], "")
@@ -392,7 +393,8 @@ def python_class(package, node, words):
     own = getattr(package.module, node.name)
     init = next((one for one in node.body if getattr(one, "name", "") == "__init__"), None)
     is_error = issubclass(own, Exception)
-    text = title(node.name, "-") + f".. py:class:: {node.name}{signature_of(init) if init and not is_error else ''}\n\n"
+    signature = signature_of(init) if init and not is_error else ""
+    text = title(node.name, "-") + f".. py:class:: {node.name}{signature}\n\n"
     text += indent(words.rst(docstring(own), node.name), 3) + "\n\n"
     for member in members_of(node):
         marks = {ast.unparse(mark) for mark in member.decorator_list}
