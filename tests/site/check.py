@@ -99,7 +99,8 @@ def missing_names(site):
 
 def signatures(page):
     """The names that a page of the reference explains."""
-    return set(re.findall(r'class="sig-name descname">.*?<span class="pre">~?([^<]*?)(?:\(.*)?</span>', page.read_text()))
+    name = r'class="sig-name descname">.*?<span class="pre">~?([^<]*?)(?:\(.*)?</span>'
+    return set(re.findall(name, page.read_text()))
 
 
 # ---- Browser ----
