@@ -45,20 +45,16 @@ py::tuple intoOf(const KvLayers& layers, const py::sequence& groups) {
   return py::make_tuple(into, slices);
 }
 
-constexpr auto kParts = R"(parts($self, /)
---
-
+constexpr Doc kParts{R"(
 Returns the parts of a parcel that has the KV cache of this rank, as a tuple of (rank, layer).
 
 A layer with caches in several groups is a part of each group. Each one after the first has 65536
-more than the one before.)";
+more than the one before.)"};
 
-constexpr auto kPages = R"(pages($self, /, blocks)
---
-
+constexpr Doc kPages{R"(
 Returns the pages of a request for each of parts(), as a dict for Agent.publish() and
 PublishedParcel.ready(). `blocks` has for each group the numbers of the blocks, in the order of their
-tokens.)";
+tokens.)"};
 
 constexpr auto kLayersClass =
     R"(A plan between two layouts for each part of a parcel. Made once, for all requests.
@@ -70,11 +66,9 @@ constexpr auto kLayersClass =
 
 The source publishes KvLayout.pages(). `source` needs no places.)";
 
-constexpr auto kInto = R"(into($self, /, groups)
---
-
+constexpr Doc kInto{R"(
 Returns (into, slices) for Agent.fetch(). `groups` is what KvReshard.select() takes. Its source
-blocks are numbers in the part, from 0 on.)";
+blocks are numbers in the part, from 0 on.)"};
 
 }  // namespace
 
@@ -84,8 +78,7 @@ void bindPartsOf(py::class_<KvLayout>& layout) {
 
 void bindKvParts(py::module_& module) {
   py::class_<KvLayers>(module, "KvLayers", kLayersClass)
-      .def(py::init(&planLayers), py::arg("source"), py::arg("destination"),
-           "__init__(self, /, source, destination)\n--\n\n")
+      .def(py::init(&planLayers), py::arg("source"), py::arg("destination"), Doc{})
       .def_property_readonly(
           "parts", [](const KvLayers& layers) { return tupleOf(layers.parts()); },
           "The parts that move between the two ranks, as a tuple of (rank, layer).")

@@ -205,10 +205,7 @@ wait() returns only if the parcel is whole, for all ranks of the group. Otherwis
 reason, and nothing writes to the blocks any more. The end of a `with` block and garbage collection
 cancel the fetch.)";
 
-constexpr auto kPublish =
-    R"(publish($self, /, name, ready={}, *, version=0, layout=0, parts=(), takers=0, life=None, digests=False, owner=None, at_place=False)
---
-
+constexpr Doc kPublish{R"(
 Publishes a parcel, and returns the PublishedParcel. `parts` names all its parts, and `ready` has the
 blocks of those that are ready; without `parts`, `ready` has all.
 
@@ -218,12 +215,9 @@ layout   a signature that a fetch may compare
 digests  gives each block a digest, which the fetch checks
 owner    the Peer that decides about a parcel of several publishing ranks, which all name it; without
          it, this agent
-at_place publishes the parcel's name at the meeting place, so that fetch() needs no peer)";
+at_place publishes the parcel's name at the meeting place, so that fetch() needs no peer)"};
 
-constexpr auto kFetch =
-    R"(fetch($self, /, peer, name, into, *, slices={}, have={}, version=0, exact=False, layout=0, group=None, timeout=None, priority='normal', require='', owner=None)
---
-
+constexpr Doc kFetch{R"(
 Fetches a parcel that the peer has published, or will publish before `timeout`, and returns the
 ParcelFetch. `into` has blocks here for each part to take, and `slices` the offsets in the part that
 are taken. With None for the peer, waits for the agent that has published the parcel with at_place.
@@ -234,40 +228,28 @@ version  this one or a newer one; with exact=True exactly this one
 group    (name, size, rank) of ranks that fetch together and get one end; a fourth number says how
          many of them suffice if others are lost
 timeout  seconds; without it, the setting `deadline`
-owner    the Agent.id of the publisher; a later life of it is refused)";
+owner    the Agent.id of the publisher; a later life of it is refused)"};
 
-constexpr auto kReadyPart = R"(ready($self, /, part, blocks)
---
+constexpr Doc kReadyPart{R"(
+The part has its bytes, which stay unchanged until the parcel has ended. Once for each part.)"};
 
-The part has its bytes, which stay unchanged until the parcel has ended. Once for each part.)";
-
-constexpr auto kWaitParcel = R"(wait($self, /, timeout=None)
---
-
+constexpr Doc kWaitParcel{R"(
 Waits until all expected groups have ended, and returns the ParcelEnd. The blocks may then be used
-again.)";
+again.)"};
 
-constexpr auto kWithdraw = R"(withdraw($self, /)
---
-
+constexpr Doc kWithdraw{R"(
 Ends the parcel for everybody. On return the blocks may be used again. PeerLostError: a consumer was
-stopped inside a copy; they may be used again once wait() returns.)";
+stopped inside a copy; they may be used again once wait() returns.)"};
 
-constexpr auto kWaitFetch = R"(wait($self, /, timeout=None)
---
+constexpr Doc kWaitFetch{R"(
+Waits until the parcel is whole, for all ranks of the group. Raises the reason if it is not.)"};
 
-Waits until the parcel is whole, for all ranks of the group. Raises the reason if it is not.)";
-
-constexpr auto kWaitPart = R"(wait_part($self, /, part, timeout=None)
---
-
+constexpr Doc kWaitPart{R"(
 Waits until one part has arrived, before it is known whether the parcel will be whole. Only for a
-caller that can take back what it makes of the part.)";
+caller that can take back what it makes of the part.)"};
 
-constexpr auto kCancelFetch = R"(cancel($self, /, why='cancelled by the program')
---
-
-Asks the fetch to end, for all ranks of the group. Does not block: wait for the end.)";
+constexpr Doc kCancelFetch{R"(
+Asks the fetch to end, for all ranks of the group. Does not block: wait for the end.)"};
 
 void bindParcelEnd(py::module_& module) {
   py::class_<ParcelEnd>(module, "ParcelEnd", kEndClass)
