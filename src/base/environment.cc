@@ -15,6 +15,11 @@ const char* variable(const char* name) {
   return environmentIsTrusted() ? std::getenv(name) : nullptr;
 }
 
+std::string variableText(const char* name) {
+  const char* const value = variable(name);
+  return value == nullptr ? "" : value;
+}
+
 std::vector<std::string> environmentOf(std::string_view prefix) {
   std::vector<std::string> out;
   for (char** one = environ; one != nullptr && *one != nullptr; ++one)

@@ -13,6 +13,8 @@ namespace viaduct::base {
 bool environmentIsTrusted();
 // The value of a variable; null: it is not set, or the environment is not trusted.
 const char* variable(const char* name);
+// The same as a text, which is empty in these cases.
+std::string variableText(const char* name);
 
 // For reports of what other libraries read by themselves, trusted or not.
 // The variables that begin with `prefix`, in the order of their names: "UCX_NET_DEVICES=mlx5_0:1",

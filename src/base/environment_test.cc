@@ -24,5 +24,12 @@ TEST(Environment, ShowsOnlyVariablesWithThePrefix) {
     ::unsetenv(one);
 }
 
+TEST(Environment, AMissingVariableIsAnEmptyText) {
+  EXPECT_EQ(variableText("VIADUCT_ENVIRONMENT_TEST_A"), "");
+  ::setenv("VIADUCT_ENVIRONMENT_TEST_A", "eth0", 1);
+  EXPECT_EQ(variableText("VIADUCT_ENVIRONMENT_TEST_A"), "eth0");
+  ::unsetenv("VIADUCT_ENVIRONMENT_TEST_A");
+}
+
 }  // namespace
 }  // namespace viaduct::base

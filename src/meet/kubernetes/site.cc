@@ -20,11 +20,6 @@ namespace {
 
 using std::chrono::seconds;
 
-std::string variableText(const char* name) {
-  const char* const value = base::variable(name);
-  return value == nullptr ? "" : value;
-}
-
 Status check(const PlaceOptions& options) {
   if (options.user.empty() && options.password.empty() && options.certificate_file.empty() &&
       options.key_file.empty())
@@ -79,9 +74,9 @@ Site::Site(std::shared_ptr<Client> client, std::string group, std::string group_
       lease_(lease),
       changes_(client_, group_label_) {
   // Kubernetes deletes an object whose owner is in another namespace.
-  if (variableText("POD_NAMESPACE") != client_->access().kube_namespace) return;
-  pod_name_ = variableText("POD_NAME");
-  pod_uid_ = variableText("POD_UID");
+  if (base::variableText("POD_NAMESPACE") != client_->access().kube_namespace) return;
+  pod_name_ = base::variableText("POD_NAME");
+  pod_uid_ = base::variableText("POD_UID");
   if (pod_name_.empty() || pod_uid_.empty()) pod_name_ = pod_uid_ = "";
 }
 
