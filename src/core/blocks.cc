@@ -2,6 +2,7 @@
 #include <viaduct/blocks.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -10,6 +11,7 @@
 
 #include "base/sort_numbers.h"
 #include "core/disjoint_blocks.h"
+#include "core/find_twice.h"
 
 namespace viaduct {
 namespace {
@@ -119,11 +121,25 @@ Status sweep(std::span<const Run> runs) {
   return Ok{};
 }
 
-// Whether blocks of one size, in any order, share no byte.
-bool apart(std::vector<std::uint64_t> addresses, std::uint64_t bytes) {
-  base::sortNumbers(addresses);
-  const auto meet = [&](std::uint64_t a, std::uint64_t b) { return b - a < bytes; };
-  return std::adjacent_find(addresses.begin(), addresses.end(), meet) == addresses.end();
+// The numbers of the blocks if all lie on a grid of their size, as the blocks of a KV cache do, and
+// it is not much larger than they are.
+std::optional<std::vector<std::uint32_t>> numbersOnGrid(std::span<const std::uint64_t> addresses,
+                                                        std::uint64_t bytes, std::uint64_t& count) {
+  constexpr std::uint64_t kMostPlaces = 64;  // for each block
+  const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
+  if (!std::has_single_bit(bytes)) return std::nullopt;
+  const int shift = std::countr_zero(bytes);
+  count = ((*high - *low) >> shift) + 1;
+  if (count > addresses.size() * kMostPlaces || count > kMaxBlocks) return std::nullopt;
+  std::vector<std::uint32_t> numbers(addresses.size());
+  std::uint64_t beside = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::uint64_t offset = addresses[i] - *low;
+    beside |= offset & (bytes - 1);
+    numbers[i] = static_cast<std::uint32_t>(offset >> shift);
+  }
+  if (beside != 0) return std::nullopt;
+  return numbers;
 }
 
 // Whether every run ends before the next starts. With starts and ends sorted separately, this holds
@@ -167,6 +183,17 @@ Result<Blocks> Blocks::of(std::vector<Run> runs) {
 }
 
 bool core::DisjointBlocks::valid(const Run& run) { return viaduct::valid(run); }
+
+// On a grid, only equal blocks share bytes.
+bool core::DisjointBlocks::areApart(std::span<const std::uint64_t> addresses, std::uint64_t bytes) {
+  std::uint64_t count = 0;
+  if (const auto numbers = numbersOnGrid(addresses, bytes, count))
+    return !findTwice(*numbers, count);
+  std::vector<std::uint64_t> sorted(addresses.begin(), addresses.end());
+  base::sortNumbers(sorted);
+  const auto meet = [&](std::uint64_t a, std::uint64_t b) { return b - a < bytes; };
+  return std::adjacent_find(sorted.begin(), sorted.end(), meet) == sorted.end();
+}
 
 Blocks core::DisjointBlocks::of(std::vector<Run> runs) {
   Blocks out;
@@ -213,7 +240,8 @@ std::optional<Blocks> Blocks::listOfOneSize(std::span<const Extent> extents) {
     end = e.address + bytes;
     addresses[i] = e.address;
   }
-  if (!valid || (!ascending && !apart(addresses, bytes))) return std::nullopt;
+  if (!valid || (!ascending && !core::DisjointBlocks::areApart(addresses, bytes)))
+    return std::nullopt;
   return core::DisjointBlocks::at(std::move(addresses), bytes);
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/random.h"
+#include "core/disjoint_blocks.h"
 
 namespace viaduct {
 namespace {
@@ -153,6 +155,18 @@ TEST(Blocks, OverlapInAListIsFoundExactly) {
   }
   EXPECT_GT(refused, 20);
   EXPECT_LT(refused, 100);
+}
+
+TEST(Blocks, BlocksOfOneSizeAreComparedInAnyOrder) {
+  const auto apart = [](std::vector<std::uint64_t> addresses) {
+    return core::DisjointBlocks::areApart(addresses, 64);
+  };
+  EXPECT_TRUE(apart({256, 0, 128}));  // on a grid of their size
+  EXPECT_FALSE(apart({256, 0, 256}));
+  EXPECT_TRUE(apart({256, 0, 96}));  // beside the grid
+  EXPECT_FALSE(apart({256, 0, 32}));
+  EXPECT_TRUE(apart({1 << 30, 0, 64}));  // on a grid of many more places
+  EXPECT_FALSE(apart({1 << 30, 0, 1 << 30}));
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ struct DisjointBlocks {
   static Blocks of(std::vector<Run> runs);
   // Whether one run by itself is as described.
   static bool valid(const Run& run);
+  // Whether blocks of one size at these addresses, in any order, share no byte. No block may end
+  // beyond 2^63.
+  static bool areApart(std::span<const std::uint64_t> addresses, std::uint64_t bytes);
   // The addresses are not empty. With origins, they repeat relative to each of them.
   static Blocks at(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
                    std::vector<std::uint64_t> origins = {});
