@@ -1,7 +1,7 @@
 #include "nixl/exchange.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <viaduct/deadline.h>
@@ -12,8 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <deque>
-#include <limits>
-#include <optional>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -25,7 +23,9 @@
 #include "base/log.h"
 #include "base/net/address.h"
 #include "base/net/crypto.h"
-#include "base/net/lookup.h"
+#include "base/net/dialer.h"
+#include "base/net/listener.h"
+#include "base/poller.h"
 #include "base/random.h"
 #include "nixl/agent.h"
 #include "nixl/status.h"
@@ -55,10 +55,7 @@ struct MetadataFrame {
   fail({.code = Code::kProtocol, .operation = "exchange metadata", .detail = std::string(how)});
 }
 
-std::string_view secret() {
-  const char* const set = base::variable("VIADUCT_SECRET");
-  return set == nullptr ? "" : set;
-}
+std::string secret() { return base::variableText("VIADUCT_SECRET"); }
 
 // A connected socket whose calls end in time.
 class Wire {
@@ -117,9 +114,9 @@ class Wire {
     return base::Hmac(base::bytesOf(secret())).of({std::as_bytes(std::span(nonce)), head, content});
   }
   void await(short events) const {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_.at() - Clock::now());
+    const int left = base::Poller::milliseconds(until_.at() - Clock::now());
     pollfd one{.fd = fd_.get(), .events = events, .revents = 0};
-    if (left.count() <= 0 || ::poll(&one, 1, static_cast<int>(left.count())) == 0)
+    if (left == 0 || ::poll(&one, 1, left) == 0)
       broken("the other side did not send or take a whole frame in time");
   }
 
@@ -127,32 +124,13 @@ class Wire {
   const Deadline until_;
 };
 
-// Nothing: nobody listens there yet.
-std::optional<base::Fd> connectTo(const base::SocketAddress& address, Deadline until) {
-  base::Fd fd = valueOf(base::streamSocket(address.family()));
-  int why = ::connect(fd.get(), address.get(), address.size) == 0 ? 0 : errno;
-  if (why == EINPROGRESS) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until.at() - Clock::now());
-    pollfd one{.fd = fd.get(), .events = POLLOUT, .revents = 0};
-    socklen_t size = sizeof why;
-    if (::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) == 0)
-      why = ETIMEDOUT;
-    else
-      ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &why, &size);
-  }
-  if (why == 0) return fd;
-  if (why == ECONNREFUSED) return std::nullopt;
-  fail(systemError(Code::kPeerLost, "connect to " + address.text(), why));
-}
-
 // Retries until the time `until`, because the listener may start later.
 base::Fd dial(const std::string& host, std::uint16_t port, Deadline until) {
-  const base::HostPort where{.host = host, .port = port, .v6 = host.find(':') != std::string::npos};
-  for (const auto addresses = valueOf(base::resolve(where, until.at()));;) {
-    for (const base::SocketAddress& address : addresses)
-      if (auto connected = connectTo(address, until)) return *std::move(connected);
-    if (Clock::now() + kTryEvery >= until.at())
-      fail(systemError(Code::kPeerLost, fmt::format("connect to {}:{}", host, port), ECONNREFUSED));
+  for (;;) {
+    auto connected = base::dial(base::hostPortText(host, port), until.at());
+    if (connected) return *std::move(connected);
+    if (connected.error().os_errno != ECONNREFUSED || Clock::now() + kTryEvery >= until.at())
+      fail(connected.error());
     std::this_thread::sleep_for(kTryEvery);
   }
 }
@@ -206,27 +184,6 @@ void serve(const AgentCaller& agent, base::Fd socket) {
     answer = {FrameKind::kRefused, failure.what()};
   }
   wire.sendFrame(nonce, answer.kind, answer.content);
-}
-
-// Listens on all addresses of this host.
-Result<base::Fd> listenOn(std::uint16_t port) {
-  const int off = 0, on = 1;
-  for (const int family : {AF_INET6, AF_INET}) {
-    base::Fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!fd && family == AF_INET6) continue;  // this system has no IPv6
-    const std::array<std::byte, 16> any{};
-    const auto address = base::hostAddress(ByteSpan(any).first(family == AF_INET6 ? 16 : 4), port);
-    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (::bind(fd.get(), address.get(), address.size) == 0 && ::listen(fd.get(), SOMAXCONN) == 0)
-      return fd;
-    if (family == AF_INET || errno == EADDRINUSE) {
-      Error error = systemError(Code::kDevice, fmt::format("listen on port {}", port), errno);
-      error.remedy = "choose another port, or 0 for a free one";
-      return error;
-    }
-  }
-  return systemError(Code::kDevice, "socket", errno);
 }
 
 }  // namespace
@@ -296,7 +253,8 @@ Exchange::~Exchange() {
 }
 
 Result<std::uint16_t> Exchange::listen(std::uint16_t port) {
-  VIADUCT_TRY(shared_->listening, listenOn(port));
+  VIADUCT_TRY(shared_->listening, base::listenEverywhere(port));
+  ::fcntl(shared_->listening.get(), F_SETFL, 0);  // accept() waits
   VIADUCT_TRY(const base::SocketAddress bound, base::localAddress(shared_->listening.get()));
   if (secret().empty())
     base::log(base::LogLevel::kWarning,
@@ -318,38 +276,33 @@ Result<std::uint16_t> Exchange::listen(std::uint16_t port) {
   return bound.port();
 }
 
-JobQueue& Exchange::jobsFor(const std::string& host, std::uint16_t port) {
+void Exchange::run(std::string what, const std::string& host, std::uint16_t port,
+                   std::function<void()> job) {
   const std::lock_guard held(mutex_);
   auto& queue = jobs_[{host, port}];
   if (queue == nullptr) queue = std::make_shared<JobQueue>();
-  return *queue;
+  queue->add(std::move(what), std::move(job));
 }
 
-void Exchange::send(const std::string& host, std::uint16_t port, std::string blob) {
-  jobsFor(host, port)
-      .add(fmt::format("send metadata to {}:{}", host, port), [host, port, blob = std::move(blob)] {
-        callListener(host, port, FrameKind::kTake, blob);
-      });
+void Exchange::send(const std::string& host, std::uint16_t port, const std::string& blob) {
+  run(fmt::format("send metadata to {}:{}", host, port), host, port,
+      [=] { callListener(host, port, FrameKind::kTake, blob); });
 }
 
 void Exchange::fetch(const std::string& host, std::uint16_t port) {
-  jobsFor(host, port)
-      .add(fmt::format("fetch metadata from {}:{}", host, port), [host, port, shared = shared_] {
-        const std::string blob = callListener(host, port, FrameKind::kFetch, {});
-        shared->agent([&](NixlAgent& agent) { agent.addRemote(blob); });
-      });
+  run(fmt::format("fetch metadata from {}:{}", host, port), host, port, [=, shared = shared_] {
+    const std::string blob = callListener(host, port, FrameKind::kFetch, {});
+    shared->agent([&](NixlAgent& agent) { agent.addRemote(blob); });
+  });
 }
 
-void Exchange::invalidate(const std::string& host, std::uint16_t port, std::string name) {
-  jobsFor(host, port)
-      .add(fmt::format("invalidate metadata at {}:{}", host, port),
-           [host, port, name = std::move(name)] {
-             callListener(host, port, FrameKind::kForget, name);
-           });
+void Exchange::invalidate(const std::string& host, std::uint16_t port, const std::string& name) {
+  run(fmt::format("invalidate metadata at {}:{}", host, port), host, port,
+      [=] { callListener(host, port, FrameKind::kForget, name); });
 }
 
 void Exchange::find(const std::string& name, const std::string& label) {
-  jobsFor({}, 0).add(fmt::format("find agent {}", name), [name, label, shared = shared_] {
+  run(fmt::format("find agent {}", name), {}, 0, [=, shared = shared_] {
     shared->agent([&](NixlAgent& agent) { agent.findRemote(name, label); });
   });
 }

@@ -36,17 +36,19 @@ class Exchange {
   // Answers callers in the background. Returns the port; 0 asks for a free one.
   Result<std::uint16_t> listen(std::uint16_t port);
   // Sends metadata to the listener at that address.
-  void send(const std::string& host, std::uint16_t port, std::string blob);
+  void send(const std::string& host, std::uint16_t port, const std::string& blob);
   // Gets the metadata of the agent behind the listener, and adds it to this agent.
   void fetch(const std::string& host, std::uint16_t port);
   // Tells the agent behind the listener to forget the agent of that name.
-  void invalidate(const std::string& host, std::uint16_t port, std::string name);
+  void invalidate(const std::string& host, std::uint16_t port, const std::string& name);
   // Finds another agent at the meeting place. `label`: as for NixlAgent::findRemote().
   void find(const std::string& name, const std::string& label);
 
  private:
   struct Shared;  // with the threads, which outlive this object
-  JobQueue& jobsFor(const std::string& host, std::uint16_t port);
+  // Runs the job after those for the same listener. `what` names it in the log.
+  void run(std::string what, const std::string& host, std::uint16_t port,
+           std::function<void()> job);
 
   const std::shared_ptr<Shared> shared_;
   std::mutex mutex_;
