@@ -7,16 +7,6 @@ import logging as _logging
 import os as _os
 import sys as _sys
 
-_LEVELS = {
-    "TRACE": _logging.DEBUG,
-    "DEBUG": _logging.DEBUG,
-    "INFO": _logging.INFO,
-    "WARN": _logging.WARNING,
-    "WARNING": _logging.WARNING,
-    "ERROR": _logging.ERROR,
-    "FATAL": _logging.CRITICAL,
-}
-
 
 class _Handler(_logging.Handler):
     """Writes to standard error if no other handler would write the line."""
@@ -28,8 +18,9 @@ class _Handler(_logging.Handler):
 
 def _root() -> _logging.Logger:
     root = _logging.getLogger("nixl")
-    level = _LEVELS.get(_os.environ.get("NIXL_LOG_LEVEL", "").upper())
-    if level is not None and root.level == _logging.NOTSET:
+    asked = _os.environ.get("NIXL_LOG_LEVEL", "").upper().replace("TRACE", "DEBUG")
+    level = _logging.getLevelName(asked)  # a text, if there is no such level
+    if isinstance(level, int) and root.level == _logging.NOTSET:
         root.setLevel(level)
         if not root.handlers:
             handler = _Handler()
