@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "base/bytes.h"
 #include "base/lists.h"
 #include "bindings.h"
 #include "gil.h"
@@ -44,10 +45,10 @@ std::vector<std::weak_ptr<NixlAgent>>& openAgents() {
   return agents;
 }
 
-std::shared_ptr<NixlAgent> openAgent(std::string name, const AgentConfig& config) {
+std::shared_ptr<NixlAgent> openAgent(std::string name, bool capture_telemetry) {
   static GilLock gil;
   std::shared_ptr<NixlAgent> opened(
-      new NixlAgent(std::move(name), config, gil),
+      new NixlAgent(std::move(name), capture_telemetry, gil),
       [](NixlAgent* agent) { python::unlockedFromDestructor([agent] { delete agent; }); });
   std::erase_if(openAgents(), [](const auto& one) { return one.expired(); });
   openAgents().push_back(opened);
@@ -82,6 +83,21 @@ py::tuple parametersOf(const NixlAgent& agent, const Plugin& plugin) {
   return py::make_tuple(dictOf(plugin.defaults()), memories);
 }
 
+auto pluginNames() { return base::mapped(plugins(), &Plugin::name); }
+py::tuple pluginParameters(const NixlAgent& agent, const std::string& type) {
+  return parametersOf(agent, pluginOf(type));
+}
+py::tuple backendParameters(const NixlAgent& agent, std::uint64_t backend) {
+  return parametersOf(agent, agent.backend(backend));
+}
+
+py::list query(NixlAgent& agent, const RegistrationList& descs, std::uint64_t backend) {
+  py::list out;
+  for (const auto& one : agent.query(descs, agent.backend(backend)))
+    out.append(one ? py::object(dictOf(*one)) : py::none());
+  return out;
+}
+
 py::dict takeNotes(NixlAgent& agent) {
   py::dict notes;
   for (const Note& note : agent.takeNotes()) {
@@ -101,17 +117,11 @@ bool waitFor(NixlAgent& agent, const py::object& timeout) {
   return readable.has_value();
 }
 
-// Copies an agent's name or a message from a str, bytes or another buffer.
+// Copies a name, a message or metadata from a str, bytes or another buffer.
 std::string bytesOf(const py::object& value, const char* what) {
-  if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) return value.cast<std::string>();
-  if (PyObject_CheckBuffer(value.ptr())) {
-    const auto copy = py::reinterpret_steal<py::object>(PyBytes_FromObject(value.ptr()));
-    if (!copy) throw py::error_already_set();
-    return copy.cast<std::string>();
-  }
-  throw py::type_error(fmt::format("{} is {}; use str or bytes", what, typeName(value)));
+  if (value.is_none()) throw py::type_error(fmt::format("{} is None; use str or bytes", what));
+  return std::string(base::textOf(python::NoteBytes(what, value).bytes()));
 }
-std::string nameOf(const py::object& value) { return bytesOf(value, "the agent's name"); }
 std::string noteOf(const py::object& value) { return bytesOf(value, "the message"); }
 
 py::object stateObject(bool done) { return done ? successObject() : inProgressObject(); }
@@ -128,38 +138,7 @@ auto succeeding(void (NixlAgent::*member)(Arguments...)) {
 
 py::bytes pyBytes(const std::string& text) { return {text.data(), text.size()}; }
 
-void bindConfig(py::module_& module) {
-  py::enum_<Sync>(module, "nixl_thread_sync_t",
-                  "Accepted for NIXL programs: every agent is thread-safe.")
-      .value("NIXL_THREAD_SYNC_NONE", Sync::kNone)
-      .value("NIXL_THREAD_SYNC_STRICT", Sync::kStrict)
-      .value("NIXL_THREAD_SYNC_RW", Sync::kReadWrite)
-      .value("NIXL_THREAD_SYNC_DEFAULT", Sync::kDefault)
-      .export_values();
-  py::class_<AgentConfig>(module, "nixlAgentConfig")
-      .def(py::init<>())
-      .def(py::init([](bool use_prog_thread, bool use_listen_thread, int listen_port, Sync sync,
-                       int /*num_workers*/, std::uint64_t pthr_delay, std::uint64_t lthr_delay,
-                       bool capture_telemetry) {
-             return AgentConfig{.use_progress_thread = use_prog_thread,
-                                .use_listen_thread = use_listen_thread,
-                                .listen_port = listen_port,
-                                .sync = sync,
-                                .capture_telemetry = capture_telemetry,
-                                .progress_delay_us = pthr_delay,
-                                .listen_delay_us = lthr_delay};
-           }),
-           "use_prog_thread"_a, "use_listen_thread"_a = false, "port"_a = 0,
-           "sync_mode"_a = Sync::kNone, "num_workers"_a = 1, "pthr_delay_us"_a = 0,
-           "lthr_delay_us"_a = 100'000, "capture_telemetry"_a = false)
-      .def_readwrite("useProgThread", &AgentConfig::use_progress_thread)
-      .def_readwrite("useListenThread", &AgentConfig::use_listen_thread)
-      .def_readwrite("listenPort", &AgentConfig::listen_port)
-      .def_readwrite("syncMode", &AgentConfig::sync)
-      .def_readwrite("captureTelemetry", &AgentConfig::capture_telemetry)
-      .def_readwrite("pthrDelay", &AgentConfig::progress_delay_us)
-      .def_readwrite("lthrDelay", &AgentConfig::listen_delay_us)
-      .def_readwrite("etcdWatchTimeout", &AgentConfig::etcd_watch_timeout_us);
+void bindTelemetry(py::module_& module) {
   py::class_<Telemetry>(module, "nixlXferTelemetry", "The times of one transfer in microseconds.")
       .def(py::init<>())
       .def_readwrite("startTime", &Telemetry::start_us)
@@ -172,15 +151,8 @@ void bindConfig(py::module_& module) {
 using AgentClass = py::class_<NixlAgent, std::shared_ptr<NixlAgent>>;
 
 void bindBackends(AgentClass& agent) {
-  agent
-      .def("getAvailPlugins",
-           [](const NixlAgent&) { return base::mapped(plugins(), &Plugin::name); })
-      .def(
-          "getPluginParams",
-          [](const NixlAgent& self, const std::string& type) {
-            return parametersOf(self, pluginOf(type));
-          },
-          "type"_a)
+  agent.def("getAvailPlugins", [](const NixlAgent&) { return pluginNames(); })
+      .def("getPluginParams", pluginParameters, "type"_a)
       .def(
           "createBackend",
           [](NixlAgent& self, const std::string& type,
@@ -188,21 +160,8 @@ void bindBackends(AgentClass& agent) {
             return self.createBackend(type, Parameters(of.begin(), of.end()));
           },
           "type"_a, "initParams"_a = py::dict())
-      .def(
-          "getBackendParams",
-          [](const NixlAgent& self, std::uint64_t backend) {
-            return parametersOf(self, self.backend(backend));
-          },
-          "backend"_a)
-      .def(
-          "queryMem",
-          [](NixlAgent& self, const RegistrationList& descs, std::uint64_t backend) {
-            py::list out;
-            for (const auto& one : self.query(descs, self.backend(backend)))
-              out.append(one ? py::object(dictOf(*one)) : py::none());
-            return out;
-          },
-          "descs"_a, "backend"_a);
+      .def("getBackendParams", backendParameters, "backend"_a)
+      .def("queryMem", query, "descs"_a, "backend"_a);
 }
 
 void bindMetadata(AgentClass& agent) {
@@ -223,30 +182,15 @@ void bindMetadata(AgentClass& agent) {
             return pyBytes(self.addRemote(bytesOf(blob, "the metadata")));
           },
           "remote_metadata"_a)
-      .def(
-          "invalidateRemoteMD",
-          [](NixlAgent& self, const py::object& name) {
-            self.removeRemote(nameOf(name));
-            return successObject();
-          },
-          "remote_agent"_a)
-      .def(
-          "checkRemoteMD",
-          [](NixlAgent& self, const py::object& name, const TransferList& descs) {
-            return self.knowsRemote(nameOf(name), descs);
-          },
-          "remote_agent"_a, "descs"_a = TransferList())
-      .def(
-          "offerPart",
-          [](NixlAgent& self, const std::string& label, const py::bytes& blob) {
-            self.offerPart(label, blob);
-          },
-          "label"_a, "blob"_a, "Offers partial metadata to agents that find this one by name.")
+      .def("invalidateRemoteMD", succeeding(&NixlAgent::removeRemote), "remote_agent"_a)
+      .def("checkRemoteMD", &NixlAgent::knowsRemote, "remote_agent"_a, "descs"_a = TransferList())
+      .def("offerPart", &NixlAgent::offerPart, "label"_a, "blob"_a,
+           "Offers partial metadata to agents that find this one by name.")
       .def("withdrawParts", &NixlAgent::withdrawParts)
       .def(
           "makeConnection",
-          [](NixlAgent& self, const py::object& name, const py::object&) {
-            const Peer peer = self.connection(nameOf(name));
+          [](NixlAgent& self, const std::string& name, const py::object&) {
+            const Peer peer = self.connection(name);
             check(python::waitUnlocked(python::WaitLimit(kReachWithin),
                                        [&](Deadline slice) { return peer.ready(slice); }));
             return successObject();
@@ -299,9 +243,10 @@ constexpr Method<7> kCreateRequest{"createXferReq",
                                    4};
 py::object createRequest(NixlAgent& self, const Arguments<7>& given) {
   const auto listOf = [](PyObject* list) { return py::handle(list).cast<const TransferList&>(); };
-  return handleObject(self.makeRequest(directionOf(given[0]), listOf(given[1]), listOf(given[2]),
-                                       nameOf(py::reinterpret_borrow<py::object>(given[3])),
-                                       optionsOf(given[4], given[6])));
+  return handleObject(
+      self.makeRequest(directionOf(given[0]), listOf(given[1]), listOf(given[2]),
+                       bytesOf(py::reinterpret_borrow<py::object>(given[3]), "the agent's name"),
+                       optionsOf(given[4], given[6])));
 }
 
 constexpr Method<2> kPostRequest{"postXferReq", {"reqh", "notif_msg"}, 1};
@@ -333,8 +278,8 @@ void bindTransfers(AgentClass& agent) {
   agent
       .def(
           "prepXferDlist",
-          [](NixlAgent& self, const py::object& name, const TransferList& descs,
-             const py::object&) { return self.prepare(nameOf(name), descs); },
+          [](NixlAgent& self, const std::string& name, const TransferList& descs,
+             const py::object&) { return self.prepare(name, descs); },
           "agent_name"_a, "descs"_a, "backend"_a = py::tuple())
       .def("releasedDlistH", succeeding(&NixlAgent::releasePrepared), "handle"_a)
       .def("getXferTelemetry", &NixlAgent::telemetry, "reqh"_a)
@@ -351,21 +296,16 @@ void bindExchange(py::module_& module) {
       .def("send", &Exchange::send, "host"_a, "port"_a, "blob"_a)
       .def("fetch", &Exchange::fetch, "host"_a, "port"_a)
       .def("invalidate", &Exchange::invalidate, "host"_a, "port"_a, "name"_a)
-      .def(
-          "find",
-          [](Exchange& self, const py::object& name, const std::string& label) {
-            self.find(nameOf(name), label);
-          },
-          "remote_agent"_a, "label"_a = "",
-          "Finds another agent at the meeting place, the directory server of agent names.");
+      .def("find", &Exchange::find, "remote_agent"_a, "label"_a = "",
+           "Finds another agent at the meeting place, the directory server of agent names.");
 }
 
 void bindNotes(AgentClass& agent) {
   agent
       .def(
           "genNotif",
-          [](NixlAgent& self, const py::object& name, const py::object& note, const py::object&) {
-            self.sendNote(nameOf(name), noteOf(note));
+          [](NixlAgent& self, const std::string& name, const py::object& note, const py::object&) {
+            self.sendNote(name, noteOf(note));
             return successObject();
           },
           "remote_agent"_a, "notif_msg"_a, "backends"_a = py::tuple())
@@ -391,18 +331,10 @@ void bindAgent(py::module_& module) {
       .export_values();
   read_object = py::object(module.attr("NIXL_READ")).release().ptr();
   write_object = py::object(module.attr("NIXL_WRITE")).release().ptr();
-  bindConfig(module);
-  module.def(
-      "storageMemories",
-      [] {
-        std::vector<Memory> out;
-        for (const Plugin& one : plugins())
-          if (!one.isNetwork()) out.push_back(one.memory);
-        return out;
-      },
-      "The kinds of storage that this build of Viaduct can transfer.");
+  bindTelemetry(module);
+  module.def("plugins", pluginNames, "The names of all plugins of this build.");
   AgentClass agent(module, "nixlAgent");
-  agent.def(py::init(&openAgent), "name"_a, "config"_a = AgentConfig())
+  agent.def(py::init(&openAgent), "name"_a, "capture_telemetry"_a)
       .def_property_readonly("name", &NixlAgent::name)
       .def_property_readonly("capturesTelemetry", &NixlAgent::capturesTelemetry);
   bindBackends(agent);

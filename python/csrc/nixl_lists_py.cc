@@ -18,14 +18,6 @@ namespace {
 // print() and repr() show only this many rows of a longer list.
 constexpr std::size_t kPrintedRows = 16;
 
-// Returns the text of each row: metadata or an agent's name. A TransferList has no texts.
-std::vector<std::string>* tailsOf(TransferList&) { return nullptr; }
-std::vector<std::string>* tailsOf(RegistrationList& list) { return &list.metadata; }
-std::vector<std::string>* tailsOf(RemoteList& list) { return &list.agents; }
-
-template <class L>
-constexpr bool kHasTails = !std::is_same_v<L, TransferList>;
-
 std::string textOf(py::handle value, const char* what) {
   if (PyUnicode_Check(value.ptr()) == 0 && PyBytes_Check(value.ptr()) == 0)
     throw py::type_error(fmt::format("{} is {}; use str or bytes", what, typeName(value)));
@@ -35,7 +27,7 @@ std::string textOf(py::handle value, const char* what) {
 // Parses one row as the list's type requires: the numbers, then the text of the row.
 template <class L>
 std::pair<Rows, std::string> parseRow(py::handle source) {
-  if constexpr (!kHasTails<L>) {
+  if constexpr (!L::kHasTexts) {
     return {python::parseRows(py::make_tuple(source)), {}};
   } else {
     const bool sequence = PyTuple_Check(source.ptr()) || PyList_Check(source.ptr());
@@ -58,7 +50,7 @@ std::size_t checkedPlace(const List& list, py::ssize_t place) {
 
 template <class L>
 void append(L& list, py::handle source) {
-  auto [one, tail] = parseRow<L>(source);
+  auto [one, text] = parseRow<L>(source);
   Rows& rows = list.ownRows();
   if (!rows.mayAdd(one.ofRuns()))
     throw py::value_error("a list has rows of three numbers or rows of five, not both");
@@ -66,22 +58,21 @@ void append(L& list, py::handle source) {
     rows.add(one.run(0), one.devices()[0]);
   else
     rows.add(one.extent(0), one.devices()[0]);
-  if (auto* tails = tailsOf(list)) tails->push_back(std::move(tail));
+  if (L::kHasTexts) list.texts.push_back(std::move(text));
 }
 
 template <class L>
 L parseList(Memory memory, py::handle source) {
-  L list;
-  list.memory = memory;
-  if (!kHasTails<L> || python::isArray(source)) {
+  L list{{memory}};
+  if (!L::kHasTexts || python::isArray(source)) {
     if (std::is_same_v<L, RemoteList>)
       throw py::type_error(
           "an array has no place for agents; use tuples (address, bytes, device, agent)");
     list.rows = std::make_shared<Rows>(python::parseRows(source));
-    if (kHasTails<L> && list.rows->ofRuns())
+    if (L::kHasTexts && list.rows->ofRuns())
       throw py::value_error(
           "registered memory takes rows of three numbers (address, bytes, device), not of five");
-    if (auto* tails = tailsOf(list)) tails->resize(list.rows->count());
+    if (L::kHasTexts) list.texts.resize(list.rows->count());
     return list;
   }
   for (const py::handle row : py::iter(source)) append(list, row);
@@ -90,10 +81,8 @@ L parseList(Memory memory, py::handle source) {
 
 template <class L>
 L zeroes(Memory memory, std::size_t count) {
-  L list;
-  list.memory = memory;
-  list.rows->resize(count);
-  if (auto* tails = tailsOf(list)) tails->resize(count);
+  L list{{memory}};
+  resizeRows(list, count);
   return list;
 }
 
@@ -102,9 +91,9 @@ py::tuple get(L& list, std::size_t at) {
   const Run run = list.rows->run(at);
   const std::uint64_t device = list.rows->devices()[at];
   if constexpr (std::is_same_v<L, RegistrationList>)
-    return py::make_tuple(run.base, run.bytes, device, py::bytes(list.metadata[at]));
+    return py::make_tuple(run.base, run.bytes, device, py::bytes(list.texts[at]));
   else if constexpr (std::is_same_v<L, RemoteList>)
-    return py::make_tuple(run.base, run.bytes, device, nameObject(list.agents[at]));
+    return py::make_tuple(run.base, run.bytes, device, nameObject(list.texts[at]));
   else if (list.rows->ofRuns())
     return py::make_tuple(run.base, run.bytes, device, run.stride, run.count);
   else
@@ -114,38 +103,24 @@ py::tuple get(L& list, std::size_t at) {
 template <class L>
 void set(L& list, py::ssize_t place, py::handle source) {
   const std::size_t at = checkedPlace(list, place);
-  auto [one, tail] = parseRow<L>(source);
+  auto [one, text] = parseRow<L>(source);
   Rows& rows = list.ownRows();
   if (one.ofRuns() != rows.ofRuns())
     throw py::value_error("a list has rows of three numbers or rows of five, not both");
   rows.set(at, one, 0);
-  if (auto* tails = tailsOf(list)) (*tails)[at] = std::move(tail);
+  if (L::kHasTexts) list.texts[at] = std::move(text);
 }
 
-template <class L>
-void remove(L& list, py::ssize_t place) {
-  const std::size_t at = checkedPlace(list, place);
-  list.ownRows().remove(at);
-  if (auto* tails = tailsOf(list)) tails->erase(tails->begin() + static_cast<std::ptrdiff_t>(at));
-}
-
-template <class L>
-bool equal(L& one, L& other) {
-  if (one.memory != other.memory || !(*one.rows == *other.rows)) return false;
-  const auto *tails = tailsOf(one), *others = tailsOf(other);
-  return tails == nullptr || *tails == *others;
+bool equal(const List& one, const List& other) {
+  return one.memory == other.memory && *one.rows == *other.rows && one.texts == other.texts;
 }
 
 template <class L>
 std::size_t find(L& list, py::handle source) {
-  const L wanted = [&] {
-    L one;
-    append(one, source);
-    return one;
-  }();
-  L probe = wanted;
+  L wanted;
+  append(wanted, source);
   for (std::size_t row = 0; row < list.rows->count(); ++row)
-    if (get(list, row).equal(get(probe, 0))) return row;
+    if (get(list, row).equal(get(wanted, 0))) return row;
   fail(Outcome::kNotFound, fmt::format("index: the list has no descriptor {}",
                                        py::repr(source).template cast<std::string>()));
 }
@@ -182,22 +157,21 @@ py::class_<L> bindList(py::module_& module, const char* name) {
       .def("isEmpty", [](const L& self) { return self.rows->count() == 0; })
       .def("__eq__",
            [](L& self, const py::object& other) {
-             return py::isinstance<L>(other) && equal(self, other.cast<L&>());
+             return py::isinstance<L>(other) && equal(self, other.cast<const L&>());
            })
       .def("__getitem__", [](L& self, py::ssize_t i) { return get(self, checkedPlace(self, i)); })
       .def("__setitem__", set<L>)
       .def("addDesc", append<L>, "desc"_a)
       .def("append", append<L>, "desc"_a)
       .def("index", find<L>, "desc"_a)
-      .def("remDesc", remove<L>, "index"_a)
-      .def("clear",
-           [](L& self) {
-             self.rows = std::make_shared<Rows>();
-             if (auto* tails = tailsOf(self)) tails->clear();
-           })
+      .def(
+          "remDesc", [](L& self, py::ssize_t i) { removeRow(self, checkedPlace(self, i)); },
+          "index"_a)
+      .def("clear", [](L& self) { resizeRows(self, 0); })
       .def("print", [name](L& self) { py::print(show(name, self)); })
       .def("__repr__", [name](L& self) { return show(name, self); })
       .def(py::pickle([](const L& self) { return py::bytes(encodeList(self)); }, &unpickle<L>));
+  module.def("serialize", [](const L& descs) { return py::bytes(encodeList(descs)); });
   return list;
 }
 
@@ -212,20 +186,9 @@ void bindLists(py::module_& module) {
 
   bindList<TransferList>(module, "nixlXferDList");
   bindList<RegistrationList>(module, "nixlRegDList").def("trim", [](const RegistrationList& self) {
-    return TransferList{self};
+    return TransferList{{self.memory, self.rows}};
   });
   bindList<RemoteList>(module, "nixlRemoteDList");
-  module.def(
-      "serialize",
-      [](const py::object& list) -> py::bytes {
-        if (py::isinstance<TransferList>(list)) return encodeList(list.cast<const TransferList&>());
-        if (py::isinstance<RegistrationList>(list))
-          return encodeList(list.cast<const RegistrationList&>());
-        if (py::isinstance<RemoteList>(list)) return encodeList(list.cast<const RemoteList&>());
-        throw py::type_error(fmt::format(
-            "got {}; use a nixlXferDList, nixlRegDList or nixlRemoteDList", typeName(list)));
-      },
-      "Encodes a descriptor list as bytes for deserialize().");
   module.def(
       "deserialize",
       [](const py::bytes& state) {

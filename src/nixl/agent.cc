@@ -13,6 +13,7 @@
 
 #include "base/environment.h"
 #include "base/lists.h"
+#include "base/poller.h"
 #include "base/process_id.h"
 #include "base/text.h"
 #include "nixl/status.h"
@@ -20,16 +21,12 @@
 namespace viaduct::nixl {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestPoll = std::chrono::minutes(1);
-
 // Opens an agent that listens on all addresses, because an inference engine has peers on other
 // hosts. VIADUCT_LISTEN names other addresses. A peer needs the secret in the agent's metadata.
 Result<Agent> openAgent(const std::string& name) {
   VIADUCT_TRY(Settings settings, settingsFromEnvironment());
   settings.name = name;
-  if (const char* const listen = base::variable("VIADUCT_LISTEN");
-      listen != nullptr && *listen != '\0')
-    return Agent::open(settings);
+  if (!base::variableText("VIADUCT_LISTEN").empty()) return Agent::open(settings);
   settings.listen = {"0.0.0.0:0", "[::]:0"};
   auto agent = Agent::open(settings);
   if (agent || (agent.error().operation != "socket" && agent.error().operation != "bind"))
@@ -39,8 +36,7 @@ Result<Agent> openAgent(const std::string& name) {
 }
 
 bool isTelemetryOn(bool configured) {
-  const char* const set = base::variable("NIXL_TELEMETRY_ENABLE");
-  const std::string asked = base::lower(set == nullptr ? "" : set);
+  const std::string asked = base::lower(base::variableText("NIXL_TELEMETRY_ENABLE"));
   constexpr std::array kYes{"y", "yes", "1", "on", "true"}, kNo{"n", "no", "0", "off", "false"};
   if (base::contains(kYes, asked)) return true;
   return configured && !base::contains(kNo, asked);
@@ -48,23 +44,19 @@ bool isTelemetryOn(bool configured) {
 
 }  // namespace
 
-NixlAgent::NixlAgent(std::string name, const AgentConfig& config, AgentLock& lock)
+NixlAgent::NixlAgent(std::string name, bool capture_telemetry, AgentLock& lock)
     : lock_(lock),
       name_(std::move(name)),
-      telemetry_(isTelemetryOn(config.capture_telemetry)),
+      telemetry_(isTelemetryOn(capture_telemetry)),
       fork_generation_(base::forkGeneration()) {
   if (name_.empty())
     fail(Outcome::kInvalid, "the agent's name is empty; pass a name that no other agent has");
-  auto opened = [&] {
-    const Unlocked unlocked(lock_);
-    return openAgent(name_);
-  }();
-  agent_.emplace(valueOf(std::move(opened)));
+  agent_.emplace(valueOf(unlocked(lock_, [&] { return openAgent(name_); })));
   id_ = agent_->card().agent;
 }
 
 NixlAgent::~NixlAgent() {
-  for (const auto& [memory, storage] : storages_) storage->close();
+  for (const auto& [memory, storage] : storages_) storage->agent().close();
   if (agent_) agent_->close();
 }
 
@@ -79,7 +71,7 @@ void NixlAgent::need(const char* operation) const {
 void NixlAgent::close() {
   const auto storages = storages_;  // a copy: another thread may open one meanwhile
   const Unlocked unlocked(lock_);
-  for (const auto& [memory, storage] : storages) storage->close();
+  for (const auto& [memory, storage] : storages) storage->agent().close();
   agent_->close();
 }
 
@@ -97,16 +89,14 @@ int NixlAgent::fileno() {
   events_ = base::Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!events_) fail(systemError(Code::kExhausted, "fileno", errno));
   watch(agent_->eventFd());
-  for (const auto& [memory, storage] : storages_) watch(storage->eventFd());
+  for (const auto& [memory, storage] : storages_) watch(storage->agent().eventFd());
   return events_.get();
 }
 
 Status NixlAgent::awaitEvents(int events, Deadline until) {
   do {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until.at() - Clock::now());
     pollfd one{.fd = events, .events = POLLIN, .revents = 0};
-    if (::poll(&one, 1, static_cast<int>(std::clamp(left, {}, kLongestPoll).count())) > 0)
-      return Ok{};
+    if (::poll(&one, 1, base::Poller::milliseconds(until.at() - Clock::now())) > 0) return Ok{};
   } while (!until.passed());
   return Error{.code = Code::kTimeout, .operation = "wait"};
 }
@@ -115,50 +105,43 @@ void NixlAgent::progress() {
   const auto storages = storages_;  // a copy: another thread may open one meanwhile
   const Unlocked unlocked(lock_);
   agent_->poll();
-  for (const auto& [memory, storage] : storages) storage->poll();
+  for (const auto& [memory, storage] : storages) storage->agent().poll();
 }
 
 // Registrations
 
-std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
-                                              const char* operation) const {
+std::vector<MemoryRange> NixlAgent::rangesOf(const RegistrationList& list,
+                                             const char* operation) const {
   need(operation);
-  std::vector<Key> keys;
-  keys.reserve(list.rows->count());
+  std::vector<MemoryRange> ranges;
+  ranges.reserve(list.rows->count());
   for (std::size_t row = 0; row < list.rows->count(); ++row) {
     const Extent extent = list.rows->extent(row);
-    keys.emplace_back(list.memory, list.rows->devices()[row], extent.address, extent.bytes);
+    ranges.push_back({list.memory, list.rows->devices()[row], extent.address, extent.bytes});
   }
-  return keys;
+  return ranges;
 }
 
 void NixlAgent::registerMemory(const RegistrationList& list) {
-  const auto keys = keysOf(list, "register_memory");
-  if (isStorage(list.memory)) return registerStorage(list);
+  const auto ranges = rangesOf(list, "register_memory");
+  if (isStorage(list.memory)) return registerStorage(ranges, list);
   requireAddresses(list.memory, "register_memory");
   // Each registration has its own pin, so that peers cannot access memory once it is deregistered.
-  std::vector<Key> known, fresh;
-  for (const Key& key : keys) (registrations_.contains(key) ? known : fresh).push_back(key);
-  std::vector<Registration> made;
-  made.reserve(fresh.size());
-  Status status = Ok{};
-  {
-    const Unlocked unlocked(lock_);
+  std::vector<MemoryRange> known, fresh;
+  for (const MemoryRange& range : ranges)
+    (registrations_.contains(range) ? known : fresh).push_back(range);
+  auto made = valueOf(unlocked(lock_, [&]() -> Result<std::vector<Registration>> {
     const std::lock_guard one_after_another(registering_);
-    for (const Key& key : fresh) {
+    std::vector<Registration> pinned;
+    for (const MemoryRange& range : fresh) {
       const std::uint32_t serial = ++last_serial_;
-      auto pin = agent_->pin(segmentOf(registeredRegion(key, serial)), labelOf(id_, serial));
-      if (!pin) {
-        status = std::move(pin).error();
-        made.clear();
-        break;
-      }
-      made.push_back({.count = 1, .serial = serial, .pin = *std::move(pin)});
+      VIADUCT_TRY(Pin pin, agent_->pin(segmentOf({range, serial}), labelOf(id_, serial)));
+      pinned.push_back({.count = 1, .serial = serial, .pin = std::move(pin)});
     }
-  }
-  check(status);
-  for (const Key& key : known) {
-    const auto found = registrations_.find(key);
+    return pinned;
+  }));
+  for (const MemoryRange& range : known) {
+    const auto found = registrations_.find(range);
     // Another thread deregistered the same memory while this thread had released the lock.
     if (found == registrations_.end())
       fail(Outcome::kNotAllowed,
@@ -183,20 +166,20 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
 }
 
 void NixlAgent::deregisterMemory(const RegistrationList& list) {
-  const auto keys = keysOf(list, "deregister_memory");
-  std::map<Key, std::uint64_t> times;
-  for (const Key& key : keys) ++times[key];
-  for (const auto& [key, count] : times) {
-    const auto found = registrations_.find(key);
+  const auto ranges = rangesOf(list, "deregister_memory");
+  std::map<MemoryRange, std::uint64_t> times;
+  for (const MemoryRange& range : ranges) ++times[range];
+  for (const auto& [range, count] : times) {
+    const auto found = registrations_.find(range);
     if (found == registrations_.end() || found->second.count < count)
       fail(Outcome::kNotFound,
            fmt::format("deregister_memory: memory at {:#x}, {} bytes, device {} is not registered; "
                        "pass a list that register_memory() returned, and only once",
-                       std::get<2>(key), std::get<3>(key), std::get<1>(key)));
+                       range.address, range.bytes, range.device));
   }
   std::vector<Registration> ended;
-  for (const auto& [key, count] : times) {
-    const auto found = registrations_.find(key);
+  for (const auto& [range, count] : times) {
+    const auto found = registrations_.find(range);
     if ((found->second.count -= count) != 0) continue;
     ended.push_back(std::move(found->second));
     registrations_.erase(found);
@@ -208,12 +191,11 @@ void NixlAgent::deregisterMemory(const RegistrationList& list) {
 // Ends the access of peers and of this agent's transfers. Returns when the memory may be freed.
 void NixlAgent::withdraw(std::vector<Registration> ended) {
   const auto storages = storages_;  // a copy: another thread may open one meanwhile
-  Status status = Ok{};
-  const auto keep = [&](Status released) {
-    if (!released && status) status = std::move(released);
-  };
-  {
-    const Unlocked unlocked(lock_);
+  check(unlocked(lock_, [&] {
+    Status first = Ok{};
+    const auto keep = [&](Status released) {
+      if (!released && first) first = std::move(released);
+    };
     for (Registration& one : ended) {
       if (one.stored) keep(one.stored->withdraw());
       if (!one.pin) continue;
@@ -221,15 +203,15 @@ void NixlAgent::withdraw(std::vector<Registration> ended) {
       keep(one.pin->release());
     }
     ended.clear();
-  }
-  check(status);
+    return first;
+  }));
 }
 
 std::vector<Region> NixlAgent::regions() const {
   std::vector<Region> out;
   out.reserve(registrations_.size());
-  for (const auto& [key, registration] : registrations_)
-    if (registration.pin) out.push_back(registeredRegion(key, registration.serial));
+  for (const auto& [range, registration] : registrations_)
+    if (registration.pin) out.push_back({range, registration.serial});
   return out;
 }
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -32,19 +32,7 @@ namespace viaduct::nixl {
 // Calls fail at once if the agent was connected and then lost.
 inline constexpr std::chrono::seconds kReachWithin{5};
 
-enum class Sync : int { kNone, kStrict, kReadWrite, kDefault };
 enum class Direction : int { kRead, kWrite };
-
-// Only capture_telemetry and the listener's fields have an effect. Programs for NIXL set and read
-// the other fields.
-struct AgentConfig {
-  bool use_progress_thread = true;
-  bool use_listen_thread = false;
-  int listen_port = 0;
-  Sync sync = Sync::kNone;
-  bool capture_telemetry = false;
-  std::uint64_t progress_delay_us = 0, listen_delay_us = 100'000, etcd_watch_timeout_us = 5'000'000;
-};
 
 // The times and sizes of one post of a transfer.
 struct Telemetry {
@@ -83,6 +71,17 @@ struct PreparedList {
   std::vector<std::shared_ptr<Stored>> stored = {};  // the file or object of each descriptor
 };
 
+// The descriptors that a transfer takes on one side: those at the indices, or all of the list.
+struct Side {
+  std::shared_ptr<PreparedList> list;
+  std::optional<Indices> indices = {};
+
+  Chosen chosen() const { return {list->descriptors, indices}; }
+  Result<Selection> select(bool written) && {
+    return list->descriptors.select(std::move(indices), written);
+  }
+};
+
 struct Request {
   FencedTransfer transfer;
   std::shared_ptr<Remote> remote;  // null: a transfer with storage
@@ -105,14 +104,14 @@ struct RequestOptions {
 class NixlAgent {
  public:
   // `lock` lives longer than the agent.
-  NixlAgent(std::string name, const AgentConfig& config, AgentLock& lock);
+  NixlAgent(std::string name, bool capture_telemetry, AgentLock& lock);
   NixlAgent(const NixlAgent&) = delete;
   NixlAgent& operator=(const NixlAgent&) = delete;
   ~NixlAgent();  // without the lock
   void close();
 
   const std::string& name() const { return name_; }
-  // As configured, unless NIXL_TELEMETRY_ENABLE says otherwise.
+  // As asked, unless NIXL_TELEMETRY_ENABLE says otherwise.
   bool capturesTelemetry() const { return telemetry_; }
   // Returns the handle of that plugin's backend, which only the first call for the plugin opens.
   std::uint64_t createBackend(std::string_view plugin, const Parameters& parameters);
@@ -178,25 +177,15 @@ class NixlAgent {
     std::optional<Pin> pin = {};
     std::shared_ptr<Stored> stored = {};  // of a file or object, in place of the pin
   };
-  using Key = std::tuple<Memory, std::uint64_t, std::uint64_t, std::uint64_t>;
 
   std::vector<Memory> networkMemories() const;
   void openStorage(const Plugin& plugin, const Parameters& parameters);
-  static Region registeredRegion(const Key& key, std::uint32_t serial) {
-    const auto& [memory, device, address, bytes] = key;
-    return {memory, device, address, bytes, serial};
-  }
-  std::vector<Key> keysOf(const RegistrationList& list, const char* operation) const;
-  void registerStorage(const RegistrationList& list);
+  std::vector<MemoryRange> rangesOf(const RegistrationList& list, const char* operation) const;
+  void registerStorage(const std::vector<MemoryRange>& ranges, const RegistrationList& list);
   void withdraw(std::vector<Registration> ended);
   const std::shared_ptr<StorageAgent>& storageFor(Memory memory, const char* operation) const;
   std::shared_ptr<Stored> storedAt(Memory memory, std::uint64_t device, const Extent& part) const;
   std::shared_ptr<PreparedList> prepareStorage(const std::string& agent, const TransferList& list);
-  std::shared_ptr<Request> makeStorageRequest(Direction direction, const PreparedList& local,
-                                              std::optional<Indices> local_indices,
-                                              const PreparedList& remote,
-                                              std::optional<Indices> remote_indices,
-                                              const RequestOptions& options);
   std::vector<Region> regions() const;
   std::shared_ptr<const std::vector<Region>> ownRegions();
   std::shared_ptr<const core::PinMap> ownMemory();
@@ -205,7 +194,7 @@ class NixlAgent {
     own_memory_.reset();
     metadata_.reset();
   }
-  Metadata describe(std::vector<Region> regions, bool with_card) const;
+  Metadata describe(std::vector<Region> regions, bool with_card, bool partial) const;
   std::shared_ptr<Remote> remoteOf(const std::string& name);
   std::shared_ptr<Remote> self();
   void forgetRemoved();
@@ -222,9 +211,11 @@ class NixlAgent {
   Transfer plan(OpKind kind, Remote& remote, const Selection& local, const Selection& there,
                 Priority priority);
   void awaitPins(Remote& remote, const Selection& there, TransferOptions& options);
-  std::uint64_t makeRequest(Direction direction, const PreparedList& local,
-                            std::optional<Indices> local_indices, const PreparedList& remote,
-                            std::optional<Indices> remote_indices, RequestOptions options);
+  std::uint64_t makeRequest(Direction direction, Side local, Side remote, RequestOptions options);
+  std::shared_ptr<Request> makeMemoryRequest(bool write, Side local, Side remote,
+                                             RequestOptions options);
+  std::shared_ptr<Request> makeStorageRequest(bool write, Side local, const Side& remote,
+                                              const RequestOptions& options);
   void watch(const Result<int>& events);
   bool isLoopOverNotes();
   bool outcomeOf(Request& request, TransferState state);
@@ -235,7 +226,7 @@ class NixlAgent {
   const std::uint64_t fork_generation_;
   std::optional<Agent> agent_;
   AgentId id_{};
-  std::map<Key, Registration> registrations_;
+  std::map<MemoryRange, Registration> registrations_;
   std::mutex registering_;         // so that peers hear of serials in order; locked without lock_
   std::uint32_t last_serial_ = 0;  // guarded by registering_
   // Caches; null after registrations changed.

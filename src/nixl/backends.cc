@@ -16,17 +16,9 @@
 namespace viaduct::nixl {
 namespace {
 
-// Metadata names a file by its path, or as "rw,create:path".
-std::string pathIn(const std::string& metadata) {
-  const auto colon = metadata.find(':');
-  const std::string first = metadata.substr(0, metadata.find(','));
-  const std::string word = first.substr(0, colon);
-  const bool named = colon != std::string::npos && (word == "ro" || word == "rw");
-  return named ? metadata.substr(colon + 1) : metadata;
-}
-
 std::optional<Parameters> factsOfFile(const std::string& metadata) {
-  const std::string path = pathIn(metadata);
+  const auto named = namedFile(metadata);
+  const std::string& path = named ? named->path : metadata;
   struct stat facts = {};
   if (::stat(path.c_str(), &facts) == 0)
     return Parameters{{"size", fmt::to_string(facts.st_size)},
@@ -45,7 +37,7 @@ std::vector<Memory> NixlAgent::networkMemories() const {
   for (const BackendInfo& backend : agent_->backends())
     for (const MemoryKind kind : backend.memory)
       if (const Memory memory = memoryOf(kind);
-          backend.open && hasAddresses(memory) && !base::contains(out, memory))
+          backend.open && !isStorage(kind) && !base::contains(out, memory))
         out.push_back(memory);
   return out;
 }
@@ -83,7 +75,7 @@ void NixlAgent::openStorage(const Plugin& plugin, const Parameters& parameters) 
                               std::move(bucket));
   });
   const auto [storage, is_new] = storages_.try_emplace(plugin.memory, valueOf(std::move(opened)));
-  if (is_new && events_) watch(storage->second->eventFd());
+  if (is_new && events_) watch(storage->second->agent().eventFd());
 }
 
 const Plugin& NixlAgent::backend(std::uint64_t handle) const {
@@ -102,9 +94,9 @@ std::vector<std::optional<Parameters>> NixlAgent::query(const RegistrationList& 
                      "up OBJ_SEG (docs/nixl.md)",
                      backend.name, memoryName(list.memory)));
   need("query_memory");
-  if (backend.memory == Memory::kFile) return base::mapped(list.metadata, factsOfFile);
+  if (backend.memory == Memory::kFile) return base::mapped(list.texts, factsOfFile);
   const auto storage = storageFor(Memory::kObject, "query_memory");
-  const auto sizes = valueOf(unlocked(lock_, [&] { return storage->sizesOf(list.metadata); }));
+  const auto sizes = valueOf(unlocked(lock_, [&] { return storage->sizesOf(list.texts); }));
   return base::mapped(sizes, [](const auto& size) -> std::optional<Parameters> {
     if (!size) return std::nullopt;
     return Parameters{{"size", fmt::to_string(*size)}};
@@ -123,31 +115,26 @@ const std::shared_ptr<StorageAgent>& NixlAgent::storageFor(Memory memory,
   return found->second;
 }
 
-void NixlAgent::registerStorage(const RegistrationList& list) {
+void NixlAgent::registerStorage(const std::vector<MemoryRange>& ranges,
+                                const RegistrationList& list) {
   const auto storage = storageFor(list.memory, "register_memory");
-  std::vector<StoredRow> rows;
-  for (std::size_t row = 0; row < list.rows->count(); ++row)
-    rows.push_back({list.rows->devices()[row], list.rows->extent(row), list.metadata[row]});
-  const auto found = [&]() -> Result<std::vector<std::shared_ptr<Stored>>> {
-    const Unlocked unlocked(lock_);
-    std::vector<std::shared_ptr<Stored>> all;
-    for (const StoredRow& row : rows) {
-      VIADUCT_TRY(all.emplace_back(), Stored::find(*storage, row));
-    }
-    return all;
-  }();
-  const auto stored = valueOf(found);
-  const auto keyOf = [&](std::size_t row) {
-    return Key{list.memory, rows[row].device, rows[row].part.address, rows[row].part.bytes};
-  };
+  const auto names = list.texts;  // a copy: another thread may change the list
+  const auto stored =
+      valueOf(unlocked(lock_, [&]() -> Result<std::vector<std::shared_ptr<Stored>>> {
+        std::vector<std::shared_ptr<Stored>> all;
+        for (std::size_t row = 0; row < ranges.size(); ++row) {
+          VIADUCT_TRY(all.emplace_back(), Stored::find(*storage, ranges[row], names[row]));
+        }
+        return all;
+      }));
   // Descriptors tell files and objects apart by the device alone.
   std::map<std::uint64_t, std::shared_ptr<Stored>> named;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const std::uint64_t device = rows[row].device;
+  for (std::size_t row = 0; row < ranges.size(); ++row) {
+    const std::uint64_t device = ranges[row].device;
     const auto [known, is_new] = named.try_emplace(device, stored[row]);
-    if (const auto live = registrations_.lower_bound(Key{list.memory, device, 0, 0});
-        is_new && live != registrations_.end() && std::get<0>(live->first) == list.memory &&
-        std::get<1>(live->first) == device)
+    if (const auto live = registrations_.lower_bound({list.memory, device, 0, 0});
+        is_new && live != registrations_.end() && live->first.memory == list.memory &&
+        live->first.device == device)
       known->second = live->second.stored;
     if (known->second->text() != stored[row]->text())
       fail(Outcome::kNotAllowed,
@@ -155,8 +142,8 @@ void NixlAgent::registerStorage(const RegistrationList& list) {
                        "another device for each file or object",
                        device, known->second->text(), stored[row]->text()));
   }
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    Registration& here = registrations_[keyOf(row)];
+  for (std::size_t row = 0; row < ranges.size(); ++row) {
+    Registration& here = registrations_[ranges[row]];
     ++here.count;
     // A descriptor that was closed, and opened as another file, means the new file.
     if (!here.stored || !here.stored->isSame(*stored[row])) here.stored = stored[row];
@@ -166,12 +153,12 @@ void NixlAgent::registerStorage(const RegistrationList& list) {
 std::shared_ptr<Stored> NixlAgent::storedAt(Memory memory, std::uint64_t device,
                                             const Extent& part) const {
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  for (auto row = registrations_.upper_bound(Key{memory, device, part.address, kMost});
+  for (auto row = registrations_.upper_bound({memory, device, part.address, kMost});
        row != registrations_.begin();) {
     --row;
-    const auto& [kind, of, first, bytes] = row->first;
-    if (kind != memory || of != device) break;
-    if (part.bytes <= bytes && part.address - first <= bytes - part.bytes)
+    const MemoryRange& here = row->first;
+    if (here.memory != memory || here.device != device) break;
+    if (part.bytes <= here.bytes && part.address - here.address <= here.bytes - part.bytes)
       return row->second.stored;
   }
   return nullptr;

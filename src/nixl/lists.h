@@ -2,6 +2,7 @@
 // them changes, so a thread may read the rows of its copy while another changes the list.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,20 +30,35 @@ void requireAddresses(Memory memory, const char* operation);
 struct List {
   Memory memory = Memory::kDram;
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
+  std::vector<std::string> texts = {};  // one for each row, in a list with kHasTexts
 
   // The rows, for a change.
   Rows& ownRows();
 };
 // Describes memory of one agent. The call that takes the list names the agent.
-struct TransferList : List {};
-// Describes registered memory. Each row has metadata: text or bytes.
+struct TransferList : List {
+  static constexpr bool kHasTexts = false;
+};
+// Describes registered memory. The text of a row is its metadata, which may be any bytes.
 struct RegistrationList : List {
-  std::vector<std::string> metadata = {};
+  static constexpr bool kHasTexts = true;
 };
-// Describes memory of several agents. Each row names its agent.
+// Describes memory of several agents. The text of a row is the name of its agent.
 struct RemoteList : List {
-  std::vector<std::string> agents = {};
+  static constexpr bool kHasTexts = true;
 };
+
+template <class L>
+void removeRow(L& list, std::size_t row) {
+  list.ownRows().remove(row);
+  if (L::kHasTexts) list.texts.erase(list.texts.begin() + static_cast<std::ptrdiff_t>(row));
+}
+// New rows are zeros.
+template <class L>
+void resizeRows(L& list, std::size_t rows) {
+  list.ownRows().resize(rows);
+  if (L::kHasTexts) list.texts.resize(rows);
+}
 
 // Encodes a list as bytes, with a version and a checksum.
 std::string encodeList(const TransferList& list);

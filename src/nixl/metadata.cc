@@ -68,22 +68,6 @@ AgentId agentOf(const PinInfo& pin) {
   return agent;
 }
 
-Memory memoryOf(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::kHost:
-      return Memory::kDram;
-    case MemoryKind::kDevice:
-      return Memory::kVram;
-    case MemoryKind::kFile:
-      return Memory::kFile;
-    case MemoryKind::kBlock:
-      return Memory::kBlock;
-    case MemoryKind::kObject:
-      return Memory::kObject;
-  }
-  return Memory::kDram;
-}
-
 std::optional<std::uint32_t> serialOf(std::string_view label) {
   const auto dash = label.rfind('-');
   if (!label.starts_with("nixl-") || dash == std::string_view::npos) return std::nullopt;
@@ -95,12 +79,8 @@ std::optional<std::uint32_t> serialOf(std::string_view label) {
 
 std::optional<Region> regionOf(const PinInfo& pin) {
   const auto serial = serialOf(pin.label);
-  if (!serial) return std::nullopt;
-  return Region{.memory = memoryOf(pin.kind),
-                .device = pin.device,
-                .address = pin.address,
-                .bytes = pin.bytes,
-                .serial = *serial};
+  if (!serial || isStorage(pin.kind)) return std::nullopt;
+  return Region{{memoryOf(pin.kind), pin.device, pin.address, pin.bytes}, *serial};
 }
 
 Segment segmentOf(const Region& region) {

@@ -6,6 +6,7 @@
 #include <viaduct/result.h>
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,18 +18,25 @@
 
 namespace viaduct::nixl {
 
-struct Region {
+struct MemoryRange {
   Memory memory = Memory::kDram;
-  std::uint64_t device = 0;
-  std::uint64_t address = 0;
+  std::uint64_t device = 0;   // for a file without a path: its descriptor
+  std::uint64_t address = 0;  // the offset in a file or object
   std::uint64_t bytes = 0;
+
+  auto operator<=>(const MemoryRange&) const = default;
+};
+struct Region : MemoryRange {
   // Numbers the registrations of one agent. labelOf() turns the serial into the pin's label.
   std::uint32_t serial = 0;
 };
 
 // Returns the registration of a pin, or nothing if labelOf() did not make the pin's label.
 std::optional<Region> regionOf(const PinInfo& pin);
-Memory memoryOf(MemoryKind kind);
+// Of memory with addresses.
+constexpr Memory memoryOf(MemoryKind kind) {
+  return kind == MemoryKind::kDevice ? Memory::kVram : Memory::kDram;
+}
 
 using AgentId = std::array<std::uint8_t, 16>;
 // Make the label of a registration's pin. A restarted agent has a new AgentId, so that its labels

@@ -57,10 +57,6 @@ std::string valueAt(const Parameters& parameters, std::string_view name) {
   return found == nullptr ? std::string() : found->second;
 }
 bool isYes(const std::string& value) { return value == "true" || value == "1"; }
-std::string fromEnvironment(const char* name) {
-  const char* const value = base::variable(name);
-  return value == nullptr ? "" : value;
-}
 
 Parameters settingsOfFiles(const Parameters& parameters) {
   Parameters settings;
@@ -77,7 +73,7 @@ Parameters settingsOfFiles(const Parameters& parameters) {
 
 Parameters settingsOfObjects(const Parameters& parameters) {
   std::string endpoint = valueAt(parameters, "endpoint_override");
-  if (endpoint.empty()) endpoint = fromEnvironment("AWS_ENDPOINT_OVERRIDE");
+  if (endpoint.empty()) endpoint = base::variableText("AWS_ENDPOINT_OVERRIDE");
   if (!endpoint.empty() && endpoint.find("://") == std::string::npos) {
     const std::string scheme = valueAt(parameters, "scheme");
     endpoint = fmt::format("{}://{}", scheme.empty() ? "https" : scheme, endpoint);
@@ -142,7 +138,7 @@ Parameters settingsOf(const Plugin& plugin, const Parameters& parameters) {
 std::string bucketOf(const Plugin& plugin, const Parameters& parameters) {
   if (plugin.memory != Memory::kObject) return {};
   const std::string given = valueAt(parameters, "bucket");
-  return given.empty() ? fromEnvironment("AWS_DEFAULT_BUCKET") : given;
+  return given.empty() ? base::variableText("AWS_DEFAULT_BUCKET") : given;
 }
 
 }  // namespace viaduct::nixl

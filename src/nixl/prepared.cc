@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "base/sort_numbers.h"
 #include "core/disjoint_blocks.h"
-#include "core/find_twice.h"
 
 namespace viaduct::nixl {
 namespace {
@@ -139,46 +136,13 @@ std::vector<Extent> extentsOf(const Blocks& blocks, const std::optional<Indices>
   return out;
 }
 
-// The numbers of the blocks if all lie on a grid of their size, as the blocks of a KV cache do, and
-// it is not much larger than they are.
-std::optional<std::vector<std::uint32_t>> numbersOnGrid(std::span<const std::uint64_t> addresses,
-                                                        std::uint64_t bytes, std::uint64_t& count) {
-  constexpr std::uint64_t kMostPlaces = 64;  // for each block
-  const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
-  if (!std::has_single_bit(bytes)) return std::nullopt;
-  const int shift = std::countr_zero(bytes);
-  count = ((*high - *low) >> shift) + 1;
-  constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 32U;
-  if (count > addresses.size() * kMostPlaces || count > kMostNumbers) return std::nullopt;
-  std::vector<std::uint32_t> numbers(addresses.size());
-  std::uint64_t beside = 0;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const std::uint64_t offset = addresses[i] - *low;
-    beside |= offset & (bytes - 1);
-    numbers[i] = static_cast<std::uint32_t>(offset >> shift);
-  }
-  if (beside != 0) return std::nullopt;
-  return numbers;
-}
-
-// Whether blocks of one size, in any order, share no byte. On a grid, only equal blocks do.
-bool areApart(std::span<const std::uint64_t> addresses, std::uint64_t bytes) {
-  std::uint64_t count = 0;
-  if (const auto numbers = numbersOnGrid(addresses, bytes, count))
-    return !core::findTwice(*numbers, count);
-  std::vector<std::uint64_t> sorted(addresses.begin(), addresses.end());
-  base::sortNumbers(sorted);
-  const auto meet = [&](std::uint64_t a, std::uint64_t b) { return b - a < bytes; };
-  return std::adjacent_find(sorted.begin(), sorted.end(), meet) == sorted.end();
-}
-
-Status checkRange(const char* side, const Prepared& list, const std::optional<Indices>& indices) {
-  if (!indices || indices->empty()) return Ok{};
-  const auto most = std::max_element(indices->begin(), indices->end());
-  if (*most < list.count()) return Ok{};
+Status checkRange(const char* side, const Chosen& chosen) {
+  if (!chosen.indices || chosen.indices->empty()) return Ok{};
+  const auto most = std::max_element(chosen.indices->begin(), chosen.indices->end());
+  if (*most < chosen.list.count()) return Ok{};
   return refuse(Code::kInvalid,
                 fmt::format("{} index {} at place {}, of a list of {} descriptors", side, *most,
-                            most - indices->begin(), list.count()),
+                            most - chosen.indices->begin(), chosen.list.count()),
                 "use indices below the number of descriptors");
 }
 
@@ -224,9 +188,10 @@ Result<Prepared> Prepared::of(const Rows& rows, const Bounds& bounds) {
 
 bool Prepared::isApart() const {
   if (overlaps_.value == Overlaps::kUnknown) {
-    const bool apart = blocks_.addresses().empty()  // of several sizes
-                           ? Blocks::list(extentsOf(blocks_, {})).has_value()
-                           : areApart(blocks_.addresses(), blocks_.blockBytes());
+    const bool apart =
+        blocks_.addresses().empty()  // of several sizes
+            ? Blocks::list(extentsOf(blocks_, {})).has_value()
+            : core::DisjointBlocks::areApart(blocks_.addresses(), blocks_.blockBytes());
     overlaps_.value = apart ? Overlaps::kNone : Overlaps::kSome;
   }
   return overlaps_.value == Overlaps::kNone;
@@ -238,27 +203,24 @@ Result<Selection> Prepared::select(std::optional<Indices> indices, bool written)
   return Selection{std::move(blocks), {}};
 }
 
-Status checkPairs(const Prepared& local, const std::optional<Indices>& local_indices,
-                  const Prepared& remote, const std::optional<Indices>& remote_indices) {
-  VIADUCT_CHECK(checkRange("local", local, local_indices));
-  VIADUCT_CHECK(checkRange("remote", remote, remote_indices));
-  const std::uint64_t here = local_indices ? local_indices->size() : local.count();
-  const std::uint64_t there = remote_indices ? remote_indices->size() : remote.count();
-  if (here != there)
-    return refuse(Code::kInvalid, fmt::format("{} local and {} remote descriptors", here, there),
+Status checkPairs(const Chosen& local, const Chosen& remote) {
+  VIADUCT_CHECK(checkRange("local", local));
+  VIADUCT_CHECK(checkRange("remote", remote));
+  const std::uint64_t count = local.count();
+  if (count != remote.count())
+    return refuse(Code::kInvalid,
+                  fmt::format("{} local and {} remote descriptors", count, remote.count()),
                   "pass the same number on both sides: descriptors are paired in order");
-  if (here == 0)
+  if (count == 0)
     return refuse(Code::kInvalid, "no descriptors", "pass at least one descriptor on each side");
-  if (local.uniformBytes() != 0 && local.uniformBytes() == remote.uniformBytes()) return Ok{};
-  for (std::uint64_t i = 0; i < here; ++i) {
-    const std::uint64_t mine = local[local_indices ? (*local_indices)[i] : i].bytes;
-    const std::uint64_t theirs = remote[remote_indices ? (*remote_indices)[i] : i].bytes;
-    if (mine != theirs)
+  if (local.list.uniformBytes() != 0 && local.list.uniformBytes() == remote.list.uniformBytes())
+    return Ok{};
+  for (std::uint64_t i = 0; i < count; ++i)
+    if (local[i].bytes != remote[i].bytes)
       return refuse(Code::kInvalid,
                     fmt::format("pair {}: the local descriptor has {} bytes, the remote one {}", i,
-                                mine, theirs),
+                                local[i].bytes, remote[i].bytes),
                     "pair descriptors of equal length");
-  }
   return Ok{};
 }
 

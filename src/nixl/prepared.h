@@ -54,9 +54,17 @@ class Prepared {
   mutable Found overlaps_;
 };
 
-// Refuses indices out of range, and pairs of unequal length. Without indices, the whole list
-// counts.
-Status checkPairs(const Prepared& local, const std::optional<Indices>& local_indices,
-                  const Prepared& remote, const std::optional<Indices>& remote_indices);
+// The descriptors of a list at some indices, or all of them.
+struct Chosen {
+  const Prepared& list;
+  const std::optional<Indices>& indices;
+
+  std::uint64_t count() const { return indices ? indices->size() : list.count(); }
+  std::uint64_t at(std::uint64_t i) const { return indices ? (*indices)[i] : i; }
+  Extent operator[](std::uint64_t i) const { return list[at(i)]; }
+};
+
+// Refuses indices out of range, and pairs of unequal length.
+Status checkPairs(const Chosen& local, const Chosen& remote);
 
 }  // namespace viaduct::nixl

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -24,28 +23,22 @@ constexpr std::uint64_t kMostPartBytes = std::uint64_t{8} << 20U;
 
 std::string partLabel(const std::string& label) { return "nixlpart:" + label; }
 
-Result<Selection> selected(const Extent& extent) {
-  VIADUCT_TRY(Blocks blocks, Blocks::list(std::array{extent}));
-  return Selection{std::move(blocks), {}};
-}
-
 // VIADUCT_NIXL_GRANT: what other agents may do here, whether they dial or are dialed. None: all.
 Result<std::optional<Grant>> grantHere() {
-  const char* const given = base::variable("VIADUCT_NIXL_GRANT");
-  const std::string_view access = given == nullptr ? "" : given;
+  const std::string access = base::variableText("VIADUCT_NIXL_GRANT");
   if (access.empty() || access == "all") return std::optional<Grant>();
   if (access == "read") return std::optional(Grant{.access = CardAccess::kRead});
   if (access == "write") return std::optional(Grant{.access = CardAccess::kWrite});
   return Error{.code = Code::kInvalid,
                .operation = "read the grant",
-               .detail = fmt::format("VIADUCT_NIXL_GRANT={}", given),
+               .detail = "VIADUCT_NIXL_GRANT=" + access,
                .remedy = "set it to read, write or all"};
 }
 
 }  // namespace
 
-Metadata NixlAgent::describe(std::vector<Region> regions, bool with_card) const {
-  Metadata metadata{.name = name_, .agent = id_, .card = {}, .regions = std::move(regions)};
+Metadata NixlAgent::describe(std::vector<Region> regions, bool with_card, bool partial) const {
+  Metadata metadata{.name = name_, .agent = id_, .partial = partial, .regions = std::move(regions)};
   if (with_card) {
     const auto grant = valueOf(grantHere());
     metadata.card = grant ? valueOf(agent_->card(*grant)) : agent_->card();
@@ -57,26 +50,25 @@ Metadata NixlAgent::describe(std::vector<Region> regions, bool with_card) const 
 std::shared_ptr<const std::string> NixlAgent::metadata() {
   need("get_agent_metadata");
   if (!metadata_)
-    metadata_ = std::make_shared<const std::string>(describe(regions(), true).encode());
+    metadata_ = std::make_shared<const std::string>(describe(regions(), true, false).encode());
   return metadata_;
 }
 
 std::string NixlAgent::partialMetadata(const RegistrationList& list, bool with_card) {
   std::vector<Region> some;
-  if (list.rows->count() != 0) requireAddresses(list.memory, "get_partial_agent_metadata");
-  if (list.rows->count() != 0)
-    for (const Key& key : keysOf(list, "get_partial_agent_metadata")) {
-      const auto found = registrations_.find(key);
+  if (list.rows->count() != 0) {
+    requireAddresses(list.memory, "get_partial_agent_metadata");
+    for (const MemoryRange& range : rangesOf(list, "get_partial_agent_metadata")) {
+      const auto found = registrations_.find(range);
       if (found == registrations_.end())
         fail(Outcome::kNotFound,
              fmt::format("get_partial_agent_metadata: memory at {:#x}, {} bytes is not registered; "
                          "register it first",
-                         std::get<2>(key), std::get<3>(key)));
-      some.push_back(registeredRegion(key, found->second.serial));
+                         range.address, range.bytes));
+      some.push_back({range, found->second.serial});
     }
-  Metadata metadata = describe(std::move(some), with_card);
-  metadata.partial = true;
-  return metadata.encode();
+  }
+  return describe(std::move(some), with_card, true).encode();
 }
 
 const std::string& NixlAgent::addRemote(std::string blob) {
@@ -87,28 +79,20 @@ const std::string& NixlAgent::addRemote(std::string blob) {
   Metadata metadata = valueOf(Metadata::decode(blob));
   if (metadata.name == name_) return name_;
   forgetRemoved();
-  auto fresh = std::make_shared<Remote>();
-  fresh->name = metadata.name;
-  fresh->agent = metadata.agent;
-  fresh->regions = std::move(metadata.regions);
   const auto known = remotes_.find(metadata.name);
   const bool same_life = known != remotes_.end() && known->second->agent == metadata.agent;
-  if (same_life) {
-    const Remote& before = *known->second;
-    fresh->peer = before.peer;
-    fresh->connecting_since = before.connecting_since;
-    fresh->epoch_before = before.epoch_before;
-    fresh->was_connected = before.was_connected;
-    fresh->known_epoch = before.known_epoch;
-    fresh->announced = before.announced;
-    if (metadata.partial) fresh->addRegions(before.regions);
-  }
+  auto fresh = same_life ? std::make_shared<Remote>(*known->second) : std::make_shared<Remote>();
+  fresh->name = metadata.name;
+  fresh->agent = metadata.agent;
+  fresh->looked_at_pins = false;
+  const auto before = std::exchange(fresh->regions, std::move(metadata.regions));
+  if (metadata.partial) fresh->addRegions(before);
   if (metadata.card)
     startConnecting(*fresh, valueOf(agent_->connect(*metadata.card, valueOf(grantHere()))),
                     same_life);
   if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
   fresh->setMemory(std::make_shared<const core::PinMap>(mapOf(fresh->regions)));
-  if (!metadata.partial) fresh->blob = std::move(blob);
+  fresh->blob = metadata.partial ? std::string() : std::move(blob);
   remotes_[fresh->name] = fresh;
   return fresh->name;
 }
@@ -183,11 +167,12 @@ Result<std::string> NixlAgent::readPart(const Peer& peer, const std::string& lab
                  .detail = fmt::format("the part {} has {} bytes", label, there.bytes),
                  .peer = peer.name()};
   VIADUCT_TRY(const Pin here, agent_->allocate(there.bytes));
-  const Extent into{reinterpret_cast<std::uintptr_t>(here.data()), there.bytes};
-  const Extent from{there.address, there.bytes};
-  VIADUCT_TRY(Selection local, selected(into));
-  VIADUCT_TRY(Selection remote, selected(from));
-  VIADUCT_TRY(Transfer transfer, agent_->plan(OpKind::kRead, peer, local, remote));
+  const auto wholeOf = [&](std::uint64_t address) {
+    return Blocks::strided({.base = address, .bytes = there.bytes, .count = 1});
+  };
+  VIADUCT_TRY(Blocks into, wholeOf(here.info().address));
+  VIADUCT_TRY(Blocks from, wholeOf(there.address));
+  VIADUCT_TRY(Transfer transfer, agent_->plan(OpKind::kRead, peer, {into}, {from}));
   VIADUCT_CHECK(transfer.post({.deadline = until}));
   VIADUCT_CHECK(transfer.wait());
   return std::string(reinterpret_cast<const char*>(here.data()), there.bytes);
@@ -205,28 +190,20 @@ Result<std::string> NixlAgent::readNewestPart(const Peer& peer, const std::strin
 
 void NixlAgent::findRemote(const std::string& name, const std::string& label) {
   need("fetch_remote_metadata");
-  if (!label.empty()) {
-    auto blob = unlocked(lock_, [&]() -> Result<std::string> {
-      const Deadline until = kReachWithin;
-      VIADUCT_TRY(const Peer peer, agent_->find(name, until));
-      VIADUCT_CHECK(peer.ready(until));
-      return readNewestPart(peer, label, until);
-    });
-    addRemote(valueOf(std::move(blob)));
-    return;
-  }
-  auto found = [&]() -> Result<std::pair<Peer, std::vector<PinInfo>>> {
-    const Unlocked unlocked(lock_);
+  std::string part;
+  Peer peer = valueOf(unlocked(lock_, [&]() -> Result<Peer> {
     const Deadline until = kReachWithin;
-    VIADUCT_TRY(Peer peer, agent_->find(name, until));
-    VIADUCT_CHECK(peer.ready(until));
-    auto pins = peer.pins();
-    return std::pair(std::move(peer), std::move(pins));
-  }();
-  auto [peer, pins] = valueOf(std::move(found));
+    VIADUCT_TRY(Peer found, agent_->find(name, until));
+    VIADUCT_CHECK(found.ready(until));
+    if (!label.empty()) {
+      VIADUCT_TRY(part, readNewestPart(found, label, until));
+    }
+    return found;
+  }));
+  if (!label.empty()) return static_cast<void>(addRemote(std::move(part)));
   auto fresh = std::make_shared<Remote>();
   fresh->name = name;
-  for (const PinInfo& pin : pins)
+  for (const PinInfo& pin : peer.pins())
     if (const auto region = regionOf(pin)) {
       fresh->agent = agentOf(pin);
       fresh->regions.push_back(*region);

@@ -24,6 +24,15 @@ std::uint64_t nextHandle() {
   return ++last;
 }
 
+template <class Objects>
+auto behind(std::uint64_t handle, const Objects& objects, const char* what,
+            const std::string& agent) {
+  if (const auto found = objects.find(handle); found != objects.end()) return found->second;
+  fail(Outcome::kNotFound,
+       fmt::format("agent {} has no {} {}: the {} was released or belongs to another agent", agent,
+                   what, handle, what));
+}
+
 // Processing fewer blocks takes less time than handing Python's GIL to another thread.
 constexpr std::uint64_t kMany = 256;
 
@@ -129,11 +138,7 @@ std::uint64_t NixlAgent::prepare(const std::string& agent, const TransferList& l
 }
 
 std::shared_ptr<PreparedList> NixlAgent::prepared(std::uint64_t handle) const {
-  if (const auto found = prepared_.find(handle); found != prepared_.end()) return found->second;
-  fail(Outcome::kNotFound,
-       fmt::format(
-           "agent {} has no prepared list {}: the list was released or belongs to another agent",
-           name_, handle));
+  return behind(handle, prepared_, "prepared list", name_);
 }
 
 void NixlAgent::releasePrepared(std::uint64_t handle) {
@@ -142,11 +147,7 @@ void NixlAgent::releasePrepared(std::uint64_t handle) {
 }
 
 std::shared_ptr<Request> NixlAgent::request(std::uint64_t handle) const {
-  if (const auto found = requests_.find(handle); found != requests_.end()) return found->second;
-  fail(Outcome::kNotFound,
-       fmt::format(
-           "agent {} has no transfer {}: the transfer was released or belongs to another agent",
-           name_, handle));
+  return behind(handle, requests_, "transfer", name_);
 }
 
 std::uint64_t NixlAgent::requestBackend(std::uint64_t handle) {
@@ -167,90 +168,79 @@ std::string NixlAgent::requestPath(std::uint64_t handle) {
 std::uint64_t NixlAgent::makeRequest(Direction direction, std::uint64_t local,
                                      Indices local_indices, std::uint64_t remote,
                                      Indices remote_indices, RequestOptions options) {
-  const auto here = prepared(local), there = prepared(remote);
-  return makeRequest(direction, *here, std::move(local_indices), *there, std::move(remote_indices),
-                     std::move(options));
+  return makeRequest(direction, {prepared(local), std::move(local_indices)},
+                     {prepared(remote), std::move(remote_indices)}, std::move(options));
 }
 
 std::uint64_t NixlAgent::makeRequest(Direction direction, const TransferList& local,
                                      const TransferList& remote, const std::string& agent,
                                      RequestOptions options) {
-  const auto here = prepareList({}, local),
-             there = prepareList(agent.empty() ? name_ : agent, remote);
-  return makeRequest(direction, *here, std::nullopt, *there, std::nullopt, std::move(options));
+  return makeRequest(direction, {prepareList({}, local)},
+                     {prepareList(agent.empty() ? name_ : agent, remote)}, std::move(options));
 }
 
-std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& local,
-                                     std::optional<Indices> local_indices,
-                                     const PreparedList& remote,
-                                     std::optional<Indices> remote_indices,
+std::uint64_t NixlAgent::makeRequest(Direction direction, Side local, Side remote,
                                      RequestOptions options) {
-  if (local.remote && !local.remote->is_self)
+  if (local.list->remote && !local.list->remote->is_self)
     fail(Outcome::kInvalid, fmt::format("the local side is a list of agent {}'s memory; prepare "
                                         "local memory for NIXL_INIT_AGENT",
-                                        local.remote->name));
-  if (local.storage)
+                                        local.list->remote->name));
+  if (local.list->storage)
     fail(Outcome::kInvalid,
          fmt::format("the local side is a list of {}; pass DRAM or VRAM as the local side",
-                     memoryName(local.storage->memory())));
-  if (remote.storage) {
-    auto made = makeStorageRequest(direction, local, std::move(local_indices), remote,
-                                   std::move(remote_indices), options);
-    const std::uint64_t handle = nextHandle();
-    requests_[handle] = std::move(made);
-    return handle;
-  }
-  if (!remote.remote)
+                     memoryName(local.list->storage->memory())));
+  if (!remote.list->storage && !remote.list->remote)
     fail(Outcome::kInvalid,
          "the remote side is a list of this agent's memory; prepare it with the remote agent's "
-         "name, "
-         "or with this agent's name for a copy within the agent");
+         "name, or with this agent's name for a copy within the agent");
   const bool write = direction == Direction::kWrite;
-  const std::uint64_t count = local_indices ? local_indices->size() : local.descriptors.count();
-  auto sides =
-      valueOf(unlockedIf(count >= kMany, lock_, [&]() -> Result<std::pair<Selection, Selection>> {
-        VIADUCT_CHECK(
-            checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
-        VIADUCT_TRY(Selection here, local.descriptors.select(std::move(local_indices), !write));
-        VIADUCT_TRY(Selection there, remote.descriptors.select(std::move(remote_indices), write));
-        return std::pair(std::move(here), std::move(there));
-      }));
-  Transfer transfer = plan(write ? OpKind::kWrite : OpKind::kRead, *remote.remote, sides.first,
-                           sides.second, options.priority);
-  std::shared_ptr<Request> made(new Request{
-      .transfer = FencedTransfer(std::move(transfer), "transfer", "the handle was released"),
-      .remote = remote.remote,
-      .note = std::move(options.note),
-      .descriptors = count});
+  auto made = remote.list->storage ? makeStorageRequest(write, std::move(local), remote, options)
+                                   : makeMemoryRequest(write, std::move(local), std::move(remote),
+                                                       std::move(options));
   const std::uint64_t handle = nextHandle();
   requests_[handle] = std::move(made);
   return handle;
 }
 
-std::shared_ptr<Request> NixlAgent::makeStorageRequest(Direction direction,
-                                                       const PreparedList& local,
-                                                       std::optional<Indices> local_indices,
-                                                       const PreparedList& remote,
-                                                       std::optional<Indices> remote_indices,
+std::shared_ptr<Request> NixlAgent::makeMemoryRequest(bool write, Side local, Side remote,
+                                                      RequestOptions options) {
+  const std::uint64_t count = local.chosen().count();
+  const auto other = remote.list->remote;
+  auto [here, there] =
+      valueOf(unlockedIf(count >= kMany, lock_, [&]() -> Result<std::pair<Selection, Selection>> {
+        VIADUCT_CHECK(checkPairs(local.chosen(), remote.chosen()));
+        VIADUCT_TRY(Selection from, std::move(local).select(!write));
+        VIADUCT_TRY(Selection into, std::move(remote).select(write));
+        return std::pair(std::move(from), std::move(into));
+      }));
+  Transfer transfer =
+      plan(write ? OpKind::kWrite : OpKind::kRead, *other, here, there, options.priority);
+  return std::shared_ptr<Request>(new Request{
+      .transfer = FencedTransfer(std::move(transfer), "transfer", "the handle was released"),
+      .remote = other,
+      .note = std::move(options.note),
+      .descriptors = count});
+}
+
+std::shared_ptr<Request> NixlAgent::makeStorageRequest(bool write, Side local, const Side& remote,
                                                        const RequestOptions& options) {
   refuseNote(options.note);
-  const bool write = direction == Direction::kWrite;
+  StorageAgent& storage = *remote.list->storage;
   std::vector<Extent> parts;
   std::vector<std::shared_ptr<Stored>> stored;
   Reached reached;
   const auto memory = ownRegions();
   auto transfer = unlocked(lock_, [&]() -> Result<Transfer> {
-    VIADUCT_CHECK(checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
-    const std::size_t count = remote_indices ? remote_indices->size() : remote.stored.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t at = remote_indices ? (*remote_indices)[i] : i;
-      parts.push_back(remote.descriptors[at]);
-      stored.push_back(remote.stored[at]);
+    const Chosen there = remote.chosen();
+    VIADUCT_CHECK(checkPairs(local.chosen(), there));
+    for (std::uint64_t i = 0; i < there.count(); ++i) {
+      parts.push_back(there[i]);
+      stored.push_back(remote.list->stored[there.at(i)]);
     }
-    VIADUCT_TRY(const Selection host, local.descriptors.select(std::move(local_indices), !write));
-    VIADUCT_CHECK(remote.storage->pinMemory(memory));
-    VIADUCT_TRY(reached, reachAll(*remote.storage, parts, stored, write));
-    return remote.storage->plan(write, reached.blocks, host, options.priority);
+    VIADUCT_TRY(const Selection host, std::move(local).select(!write));
+    VIADUCT_CHECK(storage.pinMemory(memory));
+    VIADUCT_TRY(reached, reachAll(storage, parts, stored, write));
+    return storage.plan(write, reached.blocks, host, options.priority);
   });
   return std::shared_ptr<Request>(new Request{
       .transfer =
@@ -258,7 +248,7 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(Direction direction,
       .remote = nullptr,
       .note = {},
       .descriptors = parts.size(),
-      .memory = remote.storage->memory(),
+      .memory = storage.memory(),
       .stored = std::move(stored),
       .pins = std::move(reached.pins)});
 }

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
+#include "base/lists.h"
 #include "base/stored_file.h"
 #include "base/text.h"
 
@@ -73,33 +74,6 @@ Status inParallel(std::size_t count, std::size_t most, const Call& call) {
   return first;
 }
 
-// The words of a row's metadata "ro|rw[,option...]:path".
-struct NamedFile {
-  bool read_only = false, create = false, sync = false;
-  std::string path = {};
-};
-
-// Nothing: the metadata does not begin as a path does, so the device is a descriptor.
-Result<std::optional<NamedFile>> parseNamedFile(const std::string& metadata) {
-  const auto colon = metadata.find(':');
-  const auto words = base::partsOf(metadata.substr(0, colon), ',');
-  if (colon == std::string::npos || words.empty() || (words[0] != "ro" && words[0] != "rw"))
-    return std::optional<NamedFile>();
-  NamedFile named{.read_only = words[0] == "ro", .path = metadata.substr(colon + 1)};
-  for (const std::string& word : std::span(words).subspan(1)) {
-    if (word == "create")
-      named.create = true;
-    else if (word == "sync")
-      named.sync = true;
-    else if (word != "direct" && word != "noatime")
-      return misuse(fmt::format("\"{}\": the option {} is unknown", metadata, word),
-                    "use ro or rw, and direct, sync, noatime, create");
-  }
-  if (named.path.empty())
-    return misuse(fmt::format("\"{}\" names no file", metadata), "use \"rw,create:/path\"");
-  return std::optional(std::move(named));
-}
-
 std::string identityOf(const base::StoredFile& stored, const Segment& file) {
   return fmt::format("{}:{}:{}:{}:{}", stored.device, stored.inode, static_cast<int>(file.access),
                      file.sync, stored.generation);
@@ -119,17 +93,23 @@ bool isStill(const std::string& identity, const Segment& file) {
   return stored && identityOf(*stored, file) == identity;
 }
 
-// The fields of a Stored.
-struct Found {
-  Segment segment;
-  std::string text, identity;
-};
+using Found = Stored::Identified;
 
-Result<Found> openNamed(const NamedFile& named) {
-  const base::Fd fd = openToLook(named.path, named.read_only, named.create ? O_CREAT : 0);
+Result<Found> openNamed(const NamedFile& named, const std::string& metadata) {
+  constexpr std::array kOptions{"direct", "sync", "noatime", "create"};
+  for (const std::string& word : std::span(named.words).subspan(1))
+    if (!base::contains(kOptions, word))
+      return misuse(fmt::format("\"{}\": the option {} is unknown", metadata, word),
+                    "use ro or rw, and direct, sync, noatime, create");
+  if (named.path.empty())
+    return misuse(fmt::format("\"{}\" names no file", metadata), "use \"rw,create:/path\"");
+  const FileOptions how{.read_only = named.words[0] == "ro",
+                        .sync = base::contains(named.words, "sync")};
+  const base::Fd fd =
+      openToLook(named.path, how.read_only, base::contains(named.words, "create") ? O_CREAT : 0);
   if (!fd) return base::fileError(kOperation, errno, named.path);
   VIADUCT_TRY(const auto stored, base::storedFile(kOperation, fd.get(), named.path));
-  const auto file = Segment::file(named.path, {.read_only = named.read_only, .sync = named.sync});
+  const auto file = Segment::file(named.path, how);
   return Found{file, named.path, identityOf(stored, file)};
 }
 
@@ -148,18 +128,26 @@ Result<Found> findDescriptor(std::uint64_t device) {
   return Found{file, text, identityOf(stored, file)};
 }
 
-Result<Found> findRow(const StorageAgent& agent, const StoredRow& row) {
+Result<Found> findRow(const StorageAgent& agent, std::uint64_t device,
+                      const std::string& metadata) {
   if (agent.memory() == Memory::kObject) {
-    Segment object =
-        agent.object(row.metadata.empty() ? std::to_string(row.device) : row.metadata, {});
+    Segment object = agent.object(metadata.empty() ? std::to_string(device) : metadata, {});
     const std::string url = object.path;
     return Found{std::move(object), url, url};
   }
-  VIADUCT_TRY(const auto named, parseNamedFile(row.metadata));
-  return named ? openNamed(*named) : findDescriptor(row.device);
+  const auto named = namedFile(metadata);
+  return named ? openNamed(*named, metadata) : findDescriptor(device);
 }
 
 }  // namespace
+
+std::optional<NamedFile> namedFile(const std::string& metadata) {
+  const auto colon = metadata.find(':');
+  auto words = base::partsOf(metadata.substr(0, colon), ',');
+  if (colon == std::string::npos || words.empty() || (words[0] != "ro" && words[0] != "rw"))
+    return std::nullopt;
+  return NamedFile{std::move(words), metadata.substr(colon + 1)};
+}
 
 Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const std::string& name,
                                                          const Values& values, std::string bucket) {
@@ -178,8 +166,6 @@ Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const st
   return std::make_shared<StorageAgent>(std::move(agent), std::move(self), memory,
                                         std::move(bucket));
 }
-
-Result<Pin> StorageAgent::pin(const Segment& segment) { return agent_.pin(segment); }
 
 Status StorageAgent::pinMemory(std::shared_ptr<const std::vector<Region>> regions) {
   const std::lock_guard held(memory_mutex_);
@@ -241,40 +227,41 @@ Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
   return sizes;
 }
 
-Result<std::shared_ptr<Stored>> Stored::find(const StorageAgent& agent, const StoredRow& row) {
-  if (row.part.bytes == 0 || row.part.address + row.part.bytes < row.part.address)
-    return misuse(fmt::format("device {}: {} bytes at offset {}", row.device, row.part.bytes,
-                              row.part.address),
-                  "register at least one byte, and an end below 2^64");
-  VIADUCT_TRY(Found found, findRow(agent, row));
-  return std::shared_ptr<Stored>(
-      new Stored(std::move(found.segment), std::move(found.text), std::move(found.identity)));
+Result<std::shared_ptr<Stored>> Stored::find(const StorageAgent& agent, const MemoryRange& row,
+                                             const std::string& metadata) {
+  if (row.bytes == 0 || row.address + row.bytes < row.address)
+    return misuse(
+        fmt::format("device {}: {} bytes at offset {}", row.device, row.bytes, row.address),
+        "register at least one byte, and an end below 2^64");
+  VIADUCT_TRY(Identified found, findRow(agent, row.device, metadata));
+  return std::make_shared<Stored>(std::move(found));
 }
 
 Status Stored::checkAccess(bool write) const {
   if (withdrawn_)
     return Error{.code = Code::kNotFound,
                  .operation = "transfer",
-                 .detail = fmt::format("{} was deregistered", text_),
+                 .detail = fmt::format("{} was deregistered", found_.text),
                  .remedy = "register it, and prepare its descriptors again"};
-  const bool is_file = segment_.kind != MemoryKind::kObject;
-  if (is_file && !held_.pin && !isStill(identity_, segment_))
-    return Error{.code = Code::kNotFound,
-                 .operation = "transfer",
-                 .detail = fmt::format("{} is not the file any more that was registered", text_),
-                 .cause = "the descriptor was closed, or the file was replaced or removed",
-                 .remedy = "deregister a file before you close it"};
-  if (!write || segment_.access == MemoryAccess::kReadWrite) return Ok{};
+  const bool is_file = found_.segment.kind != MemoryKind::kObject;
+  if (is_file && !held_.pin && !isStill(found_.identity, found_.segment))
+    return Error{
+        .code = Code::kNotFound,
+        .operation = "transfer",
+        .detail = fmt::format("{} is not the file any more that was registered", found_.text),
+        .cause = "the descriptor was closed, or the file was replaced or removed",
+        .remedy = "deregister a file before you close it"};
+  if (!write || found_.segment.access == MemoryAccess::kReadWrite) return Ok{};
   return Error{.code = Code::kDenied,
                .operation = "transfer",
-               .detail = fmt::format("{} is open for reading only", text_),
+               .detail = fmt::format("{} is open for reading only", found_.text),
                .remedy = "open it with O_RDWR, or register \"rw:path\""};
 }
 
 Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool write) {
   std::unique_lock held(mutex_);
   VIADUCT_CHECK(checkAccess(write));
-  Segment wanted = segment_;
+  Segment wanted = found_.segment;
   const std::uint64_t end = part.address + part.bytes;
   if (wanted.kind == MemoryKind::kObject) {
     // A new pin for each transfer, because another program may replace the object at any time.
@@ -283,7 +270,7 @@ Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool
     wanted.create = write;
     wanted.fd_offset = first;
     wanted.bytes = end - first;
-    VIADUCT_TRY(Pin pin, agent.pin(wanted));
+    VIADUCT_TRY(Pin pin, agent.agent().pin(wanted));
     held.lock();
     VIADUCT_CHECK(checkAccess(write));  // another thread may have deregistered the object
     return remember(std::move(pin), first);
@@ -294,7 +281,7 @@ Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool
   wanted.create = write;
   wanted.fd_offset = first;
   wanted.bytes = (held_.pin ? std::max(end, held_.first + held_.pin->size()) : end) - first;
-  VIADUCT_TRY(Pin pin, agent.pin(wanted));
+  VIADUCT_TRY(Pin pin, agent.agent().pin(wanted));
   held_ = remember(std::move(pin), first);
   return held_;
 }

@@ -36,7 +36,7 @@ class StorageAgent {
 
   Memory memory() const { return memory_; }
   const std::string& bucket() const { return bucket_; }
-  Result<Pin> pin(const Segment& segment);
+  Agent& agent() { return agent_; }
   // Pins exactly these regions of DRAM and VRAM for transfers. Leaves out memory that cannot be
   // pinned any more. Costs nothing if the regions are those of the last call.
   Status pinMemory(std::shared_ptr<const std::vector<Region>> regions);
@@ -51,9 +51,6 @@ class StorageAgent {
   Segment object(const std::string& key, const FileOptions& options) const {
     return Segment::object("s3://" + bucket_ + "/" + key, options);
   }
-  Result<int> eventFd() { return agent_.eventFd(); }
-  void poll() { agent_.poll(); }
-  void close() { agent_.close(); }
 
  private:
   const Memory memory_;
@@ -66,25 +63,34 @@ class StorageAgent {
   std::optional<Error> left_out_;                           // why pinMemory() left out memory
 };
 
-// One row of a registration: a part of a file, or an object.
-struct StoredRow {
-  std::uint64_t device = 0;  // for a file without a path: its descriptor
-  Extent part = {};          // `address` is the offset in the file or object
-  std::string metadata = {};
+// A file by its path, from a row's metadata "ro|rw[,option...]:path".
+struct NamedFile {
+  std::vector<std::string> words = {};
+  std::string path = {};
 };
+// Nothing: the metadata has another form, so the row's device is a descriptor.
+std::optional<NamedFile> namedFile(const std::string& metadata);
 
 // A registered file or object. It is pinned by the first transfer that needs it, because programs
 // register files that are still empty, and objects that do not exist yet.
 class Stored {
  public:
   // Refuses a descriptor that is closed or no file. Opens a file that is named by its path, and
-  // makes it if the row says so.
-  static Result<std::shared_ptr<Stored>> find(const StorageAgent& agent, const StoredRow& row);
+  // makes it if the row's metadata says so.
+  static Result<std::shared_ptr<Stored>> find(const StorageAgent& agent, const MemoryRange& row,
+                                              const std::string& metadata);
   // Whether both mean the same file or object.
-  bool isSame(const Stored& other) const { return identity_ == other.identity_; }
+  bool isSame(const Stored& other) const { return found_.identity == other.found_.identity; }
   // Its path or URL, or the number of its descriptor.
-  const std::string& text() const { return text_; }
+  const std::string& text() const { return found_.text; }
 
+  // The file or object of a row.
+  struct Identified {
+    Segment segment;
+    std::string text;      // for people
+    std::string identity;  // equal for the same file or object
+  };
+  explicit Stored(Identified found) : found_(std::move(found)) {}
   struct Held {
     std::shared_ptr<Pin> pin;
     std::uint64_t first = 0;  // the offset of the pin's first byte
@@ -100,15 +106,11 @@ class Stored {
   bool isWithdrawn() const;
 
  private:
-  Stored(Segment segment, std::string text, std::string identity)
-      : segment_(std::move(segment)), text_(std::move(text)), identity_(std::move(identity)) {}
   Status checkAccess(bool write) const;
   // Records a new pin, so that withdraw() finds it.
   Held remember(Pin pin, std::uint64_t first);
 
-  const Segment segment_;
-  const std::string text_;
-  const std::string identity_;  // equal for the same file or object
+  const Identified found_;
   mutable std::mutex mutex_;
   bool withdrawn_ = false;
   Held held_;                             // of a file; empty before the first transfer

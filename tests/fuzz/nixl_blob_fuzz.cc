@@ -21,7 +21,7 @@ RegistrationList registrations() {
   list.memory = Memory::kFile;
   list.ownRows().add(viaduct::Extent{4096, 64}, 3);
   list.ownRows().add(viaduct::Extent{8192, 32}, 4);
-  list.metadata = {"rw:/data", ""};
+  list.texts = {"rw:/data", ""};
   return list;
 }
 
@@ -32,7 +32,7 @@ std::vector<Sample> samples() {
   std::vector<Sample> out;
   TransferList runs;
   runs.ownRows().add(viaduct::Run{4096, 128, 64, 1000}, 0);
-  const Metadata metadata{.name = "worker", .regions = {{Memory::kVram, 1, 4096, 64, 7}}};
+  const Metadata metadata{.name = "worker", .regions = {{{Memory::kVram, 1, 4096, 64}, 7}}};
   for (const std::string& text : {encodeList(runs), encodeList(registrations()), metadata.encode()})
     out.emplace_back(text.begin(), text.end());
   return out;

@@ -72,9 +72,10 @@ def test_the_checksum_is_the_one_of_the_package():
 def test_lists_with_right_checksums(rng, descs):
     blob, refused = b.serialize(descs), 0
     for _ in range(ROUNDS):
-        body = blob[:8] + changed(rng, blob[8:-8])
+        body = changed(rng, blob[16:-8])
+        head = blob[:12] + len(body).to_bytes(4, "little")
         try:
-            again = b.deserialize(body + checksum(body))
+            again = b.deserialize(head + body + checksum(head + body))
         except b.nixlInvalidParamError:
             refused += 1
         else:
@@ -86,15 +87,19 @@ def test_lists_with_right_checksums(rng, descs):
 
 def test_a_registration_list_of_five_columns_is_refused():
     """Only transfer lists have strides. A registration list with strides has no extents."""
-    blob = b.serialize(b.nixlXferDList(b.DRAM_SEG, [(1, 2, 3, 4, 5)]))
-    transfer, registration = (
-        b.serialize(kind(b.DRAM_SEG, [(1, 2, 3, *rest)]))[:-8]
-        for kind, rest in ((b.nixlXferDList, ()), (b.nixlRegDList, ("",)))
-    )
-    place = next(i for i, byte in enumerate(transfer) if byte != registration[i])
-    body = blob[:place] + registration[place : place + 1] + blob[place + 1 : -8] + bytes(8)
-    with pytest.raises(b.nixlInvalidParamError, match="header"):
+    blob = b.serialize(b.nixlXferDList(b.DRAM_SEG, [(1, 2, 3, 4, 5)]))[:-8]
+    # The type is the first byte of the content, and its last four bytes are the number of texts.
+    content = b"\1" + blob[17:-4] + (1).to_bytes(4, "little") + bytes(4)
+    body = blob[:12] + len(content).to_bytes(4, "little") + content
+    with pytest.raises(b.nixlInvalidParamError, match="malformed"):
         b.deserialize(body + checksum(body))
+
+
+def test_a_huge_count_allocates_nothing():
+    blob = bytearray(b.serialize(b.nixlXferDList(b.DRAM_SEG, [(1, 2, 3)]))[:-8])
+    blob[19:27] = (1 << 60).to_bytes(8, "little")
+    with pytest.raises(b.nixlInvalidParamError, match="malformed"):
+        b.deserialize(bytes(blob) + checksum(bytes(blob)))
 
 
 def test_metadata_with_right_checksums(rng):

@@ -250,7 +250,7 @@ def test_notifications_are_any_bytes_in_order():
         received += new_notes(other.agent, one.name)
     assert received == [*sent, b"text", b"view"]
     assert other.agent.get_new_notifs() == {}
-    with pytest.raises(TypeError, match="message is int"):
+    with pytest.raises(TypeError, match="the message: an argument of the type int"):
         one.agent.send_notif(other.name, 7)
     with pytest.raises(b.nixlInvalidParamError, match="limit"):
         one.agent.send_notif(other.name, b"x" * (2 << 20))

@@ -67,7 +67,7 @@ def store(fake_s3, monkeypatch):
 
 
 WITH_OBJECTS = pytest.mark.skipif(
-    b.OBJ_SEG not in b.storageMemories(), reason="this build had no headers of libcurl"
+    "OBJ" not in b.plugins(), reason="this build had no headers of libcurl"
 )
 
 

@@ -14,16 +14,13 @@ using namespace viaduct;
 using namespace viaduct::nixl;
 using namespace viaduct::nixl::c;
 
-nixl_capi_status_t openInto(const char* name, const AgentConfig& config, nixl_capi_agent_t* agent) {
-  return call(
-      {name, agent}, [&] { *agent = new nixl_capi_agent_s{OwnedAgent::open(name, config)}; },
-      Failures::kBackend);
+c::Status openInto(const char* name, const c::AgentConfig& config, c::Agent* agent) {
+  return call<Failures::kBackend>(
+      {name, agent}, [&] { *agent = new nixl_capi_agent_s{OwnedAgent::open(name, config)}; });
 }
 
 // Whether the options name the listener of another agent.
-bool hasAddress(nixl_capi_opt_args_t options) {
-  return options != nullptr && !options->host.empty();
-}
+bool hasAddress(c::OptArgs options) { return options != nullptr && !options->host.empty(); }
 
 // Without an address, agents find each other at the meeting place.
 void needMeetingPlace(const char* operation) {
@@ -36,27 +33,20 @@ void needMeetingPlace(const char* operation) {
 
 // In the C interface partial metadata always has the agent's addresses, because no option asks for
 // them.
-std::string partialMetadata(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t descs) {
+std::string partialMetadata(c::Agent agent, c::RegDlist descs) {
   if (descs->list.rows->count() != 0) usable(descs);
-  return agent->owned->with([&](NixlAgent& one) { return one.partialMetadata(descs->list, true); });
+  return agent->locked()->partialMetadata(descs->list, true);
 }
 
-void giveBytes(const std::string& bytes, void** data, size_t* length) {
-  *data = copied(bytes);
-  *length = bytes.size();
-}
-
-nixl_capi_status_t describe(nixl_capi_agent_t agent, const Plugin& plugin,
-                            nixl_capi_mem_list_t* mems, nixl_capi_params_t* params) {
-  auto memories = agent->owned->with([&](NixlAgent& one) { return one.memoriesOf(plugin); });
-  auto list = std::make_unique<nixl_capi_mem_list_s>(nixl_capi_mem_list_s{std::move(memories)});
+void describe(c::Agent agent, const Plugin& plugin, c::MemList* mems, c::Params* params) {
+  auto memories = std::make_unique<nixl_capi_mem_list_s>(
+      nixl_capi_mem_list_s{agent->locked()->memoriesOf(plugin)});
   *params = new nixl_capi_params_s{plugin.defaults()};
-  *mems = list.release();
-  return NIXL_CAPI_SUCCESS;
+  *mems = memories.release();
 }
 
 // Fails if no backend of the agent, or none of those in the options, serves the kind of memory.
-void needBackend(NixlAgent& agent, Memory memory, nixl_capi_opt_args_t options) {
+void needBackend(NixlAgent& agent, Memory memory, c::OptArgs options) {
   const auto serves = [&](const Plugin* one) {
     const bool asked =
         options == nullptr || options->backends.empty() || base::contains(options->backends, one);
@@ -72,84 +62,57 @@ void needBackend(NixlAgent& agent, Memory memory, nixl_capi_opt_args_t options) 
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming): the names of C
-nixl_capi_status_t nixl_capi_create_agent(const char* name, nixl_capi_agent_t* agent) {
+c::Status nixl_capi_create_agent(const char* name, c::Agent* agent) {
   warnOfLackingFunctions(__builtin_return_address(0));
   return openInto(name, {}, agent);
 }
-
-nixl_capi_status_t nixl_capi_create_configured_agent(const char* name,
-                                                     const nixl_capi_agent_config_t* config,
-                                                     nixl_capi_agent_t* agent) {
+c::Status nixl_capi_create_configured_agent(const char* name, const c::AgentConfig* config,
+                                            c::Agent* agent) {
   warnOfLackingFunctions(__builtin_return_address(0));
   if (config == nullptr) return NIXL_CAPI_ERROR_INVALID_PARAM;
-  return openInto(name,
-                  {.use_progress_thread = config->enable_prog_thread,
-                   .use_listen_thread = config->enable_listen_thread,
-                   .listen_port = config->listen_port,
-                   .capture_telemetry = config->capture_telemetry},
-                  agent);
+  return openInto(name, *config, agent);
 }
+c::Status nixl_capi_destroy_agent(c::Agent agent) { return destroy(agent); }
 
-nixl_capi_status_t nixl_capi_destroy_agent(nixl_capi_agent_t agent) { return destroy(agent); }
-
-nixl_capi_status_t nixl_capi_get_local_md(nixl_capi_agent_t agent, void** data, size_t* length) {
-  return call({agent, data, length}, [&] {
-    giveBytes(*agent->owned->with([](NixlAgent& one) { return one.metadata(); }), data, length);
-  });
+c::Status nixl_capi_get_local_md(c::Agent agent, void** data, size_t* length) {
+  return call({agent, data, length},
+              [&] { giveBytes(*agent->locked()->metadata(), data, length); });
 }
-
-nixl_capi_status_t nixl_capi_get_local_partial_md(nixl_capi_agent_t agent,
-                                                  nixl_capi_reg_dlist_t descs, void** data,
-                                                  size_t* length,
-                                                  nixl_capi_opt_args_t /*options*/) {
+c::Status nixl_capi_get_local_partial_md(c::Agent agent, c::RegDlist descs, void** data,
+                                         size_t* length, c::OptArgs /*options*/) {
   return call({agent, descs, data, length},
               [&] { giveBytes(partialMetadata(agent, descs), data, length); });
 }
-
-nixl_capi_status_t nixl_capi_load_remote_md(nixl_capi_agent_t agent, const void* data,
-                                            size_t length, char** agent_name) {
+c::Status nixl_capi_load_remote_md(c::Agent agent, const void* data, size_t length,
+                                   char** agent_name) {
   return call({agent, data, agent_name}, [&] {
-    std::string name = agent->owned->with(
-        [&](NixlAgent& one) { return std::string(one.addRemote(bytesAt(data, length))); });
+    const std::string name = agent->locked()->addRemote(bytesAt(data, length));
     *agent_name = static_cast<char*>(copied({name.c_str(), name.size() + 1}));
   });
 }
-
-nixl_capi_status_t nixl_capi_invalidate_remote_md(nixl_capi_agent_t agent, const char* remote) {
+c::Status nixl_capi_invalidate_remote_md(c::Agent agent, const char* remote) {
   return call({agent, remote}, [&] {
-    agent->owned->with([&](NixlAgent& one) {
-      if (one.name() == remote)
-        fail(Outcome::kInvalid, "invalidate_remote_md: an agent cannot forget itself; destroy it");
-      one.removeRemote(remote);
-    });
+    if (agent->locked()->name() == remote)
+      fail(Outcome::kInvalid, "invalidate_remote_md: an agent cannot forget itself; destroy it");
+    agent->locked()->removeRemote(remote);
   });
 }
-
-nixl_capi_status_t nixl_capi_check_remote_md(nixl_capi_agent_t agent, const char* remote,
-                                             nixl_capi_xfer_dlist_t descs) {
+c::Status nixl_capi_check_remote_md(c::Agent agent, const char* remote, c::XferDlist descs) {
   return call({agent, remote}, [&] {
-    static const TransferList kNone;
     const bool asked = descs != nullptr && descs->list.rows->count() != 0;
-    const TransferList& list = asked ? usable(descs) : kNone;
-    return agent->owned->with([&](NixlAgent& one) { return one.knowsRemote(remote, list); })
-               ? NIXL_CAPI_SUCCESS
-               : NIXL_CAPI_ERROR_NOT_FOUND;
+    const bool known = agent->locked()->knowsRemote(remote, asked ? usable(descs) : TransferList());
+    return known ? NIXL_CAPI_SUCCESS : NIXL_CAPI_ERROR_NOT_FOUND;
   });
 }
 
-nixl_capi_status_t nixl_capi_send_local_md(nixl_capi_agent_t agent, nixl_capi_opt_args_t options) {
+c::Status nixl_capi_send_local_md(c::Agent agent, c::OptArgs options) {
   return call({agent}, [&] {
     // An agent is published at the meeting place as long as it is open.
     if (!hasAddress(options)) return needMeetingPlace("send_local_md");
-    agent->owned->exchange().send(
-        options->host, options->port,
-        *agent->owned->with([](NixlAgent& one) { return one.metadata(); }));
+    agent->owned->exchange().send(options->host, options->port, *agent->locked()->metadata());
   });
 }
-
-nixl_capi_status_t nixl_capi_send_local_partial_md(nixl_capi_agent_t agent,
-                                                   nixl_capi_reg_dlist_t descs,
-                                                   nixl_capi_opt_args_t options) {
+c::Status nixl_capi_send_local_partial_md(c::Agent agent, c::RegDlist descs, c::OptArgs options) {
   return call({agent, descs}, [&] {
     if (!hasAddress(options))
       fail(Outcome::kInvalid,
@@ -157,9 +120,7 @@ nixl_capi_status_t nixl_capi_send_local_partial_md(nixl_capi_agent_t agent,
     agent->owned->exchange().send(options->host, options->port, partialMetadata(agent, descs));
   });
 }
-
-nixl_capi_status_t nixl_capi_fetch_remote_md(nixl_capi_agent_t agent, const char* remote,
-                                             nixl_capi_opt_args_t options) {
+c::Status nixl_capi_fetch_remote_md(c::Agent agent, const char* remote, c::OptArgs options) {
   return call({agent, remote}, [&] {
     Exchange& exchange = agent->owned->exchange();
     if (hasAddress(options)) return exchange.fetch(options->host, options->port);
@@ -167,124 +128,87 @@ nixl_capi_status_t nixl_capi_fetch_remote_md(nixl_capi_agent_t agent, const char
     exchange.find(remote, {});
   });
 }
-
-nixl_capi_status_t nixl_capi_invalidate_local_md(nixl_capi_agent_t agent,
-                                                 nixl_capi_opt_args_t options) {
+c::Status nixl_capi_invalidate_local_md(c::Agent agent, c::OptArgs options) {
   return call({agent}, [&] {
     if (!hasAddress(options)) return needMeetingPlace("invalidate_local_md");
-    agent->owned->exchange().invalidate(
-        options->host, options->port,
-        agent->owned->with([](NixlAgent& one) { return one.name(); }));
+    agent->owned->exchange().invalidate(options->host, options->port, agent->locked()->name());
   });
 }
-
-nixl_capi_status_t nixl_capi_agent_make_connection(nixl_capi_agent_t agent, const char* remote,
-                                                   nixl_capi_opt_args_t /*options*/) {
+c::Status nixl_capi_agent_make_connection(c::Agent agent, const char* remote,
+                                          c::OptArgs /*options*/) {
   return call({agent, remote}, [&] {
-    const Peer peer = agent->owned->with([&](NixlAgent& one) { return one.connection(remote); });
+    const Peer peer = agent->locked()->connection(remote);
     check(peer.ready(kReachWithin));
   });
 }
 
-nixl_capi_status_t nixl_capi_get_available_plugins(nixl_capi_agent_t agent,
-                                                   nixl_capi_string_list_t* list) {
-  return call(
-      {agent, list},
-      [&] {
-        *list = new nixl_capi_string_list_s{
-            base::mapped(plugins(), [](const Plugin& one) { return std::string(one.name); })};
-      },
-      Failures::kBackend);
-}
-
-nixl_capi_status_t nixl_capi_get_plugin_params(nixl_capi_agent_t agent, const char* plugin,
-                                               nixl_capi_mem_list_t* mems,
-                                               nixl_capi_params_t* params) {
-  return call(
-      {agent, plugin, mems, params},
-      [&] { return describe(agent, pluginOf(plugin), mems, params); }, Failures::kBackend);
-}
-
-nixl_capi_status_t nixl_capi_create_backend(nixl_capi_agent_t agent, const char* plugin,
-                                            nixl_capi_params_t params,
-                                            nixl_capi_backend_t* backend) {
-  return call(
-      {agent, plugin, params, backend},
-      [&] {
-        const Plugin& wanted = agent->owned->with([&](NixlAgent& one) -> const Plugin& {
-          return one.backend(one.createBackend(plugin, params->entries));
-        });
-        *backend = new nixl_capi_backend_s{&wanted};
-        const Parameters known = wanted.defaults();
-        for (const auto& [name, value] : params->entries)
-          if (base::firstWith(known, &Parameters::value_type::first, name) == nullptr)
-            base::log(base::LogLevel::kWarning,
-                      "backend {}: parameter {} is unknown and is ignored", plugin, name);
-      },
-      Failures::kBackend);
-}
-
-nixl_capi_status_t nixl_capi_get_backend_params(nixl_capi_agent_t agent,
-                                                nixl_capi_backend_t backend,
-                                                nixl_capi_mem_list_t* mems,
-                                                nixl_capi_params_t* params) {
-  return call(
-      {agent, backend, mems, params},
-      [&] { return describe(agent, *backend->plugin, mems, params); }, Failures::kBackend);
-}
-
-nixl_capi_status_t nixl_capi_destroy_backend(nixl_capi_backend_t backend) {
-  return destroy(backend);
-}
-
-nixl_capi_status_t nixl_capi_register_mem(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t descs,
-                                          nixl_capi_opt_args_t options) {
-  return call({agent, descs}, [&] {
-    const RegistrationList& list = usable(descs);
-    agent->owned->with([&](NixlAgent& one) {
-      needBackend(one, list.memory, options);
-      one.registerMemory(list);
-    });
+c::Status nixl_capi_get_available_plugins(c::Agent agent, c::StringList* list) {
+  return call<Failures::kBackend>({agent, list}, [&] {
+    *list = new nixl_capi_string_list_s{
+        base::mapped(plugins(), [](const Plugin& one) { return std::string(one.name); })};
   });
 }
-
-nixl_capi_status_t nixl_capi_deregister_mem(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t descs,
-                                            nixl_capi_opt_args_t /*options*/) {
-  return call({agent, descs}, [&] {
-    const RegistrationList& list = usable(descs);
-    agent->owned->with([&](NixlAgent& one) { one.deregisterMemory(list); });
+c::Status nixl_capi_get_plugin_params(c::Agent agent, const char* plugin, c::MemList* mems,
+                                      c::Params* params) {
+  return call<Failures::kBackend>({agent, plugin, mems, params},
+                                  [&] { describe(agent, pluginOf(plugin), mems, params); });
+}
+c::Status nixl_capi_create_backend(c::Agent agent, const char* plugin, c::Params params,
+                                   c::Backend* backend) {
+  return call<Failures::kBackend>({agent, plugin, params, backend}, [&] {
+    const auto one = agent->locked();
+    const Plugin& wanted = one->backend(one->createBackend(plugin, params->entries));
+    *backend = new nixl_capi_backend_s{&wanted};
+    const Parameters known = wanted.defaults();
+    for (const auto& [name, value] : params->entries)
+      if (base::firstWith(known, &Parameters::value_type::first, name) == nullptr)
+        base::log(base::LogLevel::kWarning, "backend {}: parameter {} is unknown and is ignored",
+                  plugin, name);
   });
 }
+c::Status nixl_capi_get_backend_params(c::Agent agent, c::Backend backend, c::MemList* mems,
+                                       c::Params* params) {
+  return call<Failures::kBackend>({agent, backend, mems, params},
+                                  [&] { describe(agent, *backend->plugin, mems, params); });
+}
+c::Status nixl_capi_destroy_backend(c::Backend backend) { return destroy(backend); }
 
-nixl_capi_status_t nixl_capi_query_mem(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t descs,
-                                       nixl_capi_query_resp_list_t responses,
-                                       nixl_capi_opt_args_t options) {
+c::Status nixl_capi_register_mem(c::Agent agent, c::RegDlist descs, c::OptArgs options) {
+  return call({agent, descs}, [&] {
+    const RegistrationList& list = usable(descs);
+    const auto one = agent->locked();
+    needBackend(*one, list.memory, options);
+    one->registerMemory(list);
+  });
+}
+c::Status nixl_capi_deregister_mem(c::Agent agent, c::RegDlist descs, c::OptArgs /*options*/) {
+  return call({agent, descs}, [&] { agent->locked()->deregisterMemory(usable(descs)); });
+}
+c::Status nixl_capi_query_mem(c::Agent agent, c::RegDlist descs, c::QueryRespList responses,
+                              c::OptArgs options) {
   return call({agent, descs, responses, options}, [&] {
     if (options->backends.size() != 1)
       fail(Outcome::kInvalid, "query_mem: the options name no backend, or several; name one");
-    const RegistrationList& list = usable(descs);
-    responses->answers = agent->owned->with(
-        [&](NixlAgent& one) { return one.query(list, *options->backends.front()); });
+    responses->answers = agent->locked()->query(usable(descs), *options->backends.front());
   });
 }
 
-nixl_capi_status_t nixl_capi_create_query_resp_list(nixl_capi_query_resp_list_t* responses) {
-  return call({responses}, [&] { *responses = new nixl_capi_query_resp_list_s(); });
+c::Status nixl_capi_create_query_resp_list(c::QueryRespList* responses) {
+  return create(responses);
 }
-nixl_capi_status_t nixl_capi_destroy_query_resp_list(nixl_capi_query_resp_list_t responses) {
+c::Status nixl_capi_destroy_query_resp_list(c::QueryRespList responses) {
   return destroy(responses);
 }
-nixl_capi_status_t nixl_capi_query_resp_list_size(nixl_capi_query_resp_list_t responses,
-                                                  size_t* size) {
+c::Status nixl_capi_query_resp_list_size(c::QueryRespList responses, size_t* size) {
   return call({responses, size}, [&] { *size = responses->answers.size(); });
 }
-nixl_capi_status_t nixl_capi_query_resp_list_has_value(nixl_capi_query_resp_list_t responses,
-                                                       size_t index, bool* has_value) {
+c::Status nixl_capi_query_resp_list_has_value(c::QueryRespList responses, size_t index,
+                                              bool* has_value) {
   return call({responses, has_value},
               [&] { *has_value = itemAt(responses->answers, index).has_value(); });
 }
-nixl_capi_status_t nixl_capi_query_resp_list_get_params(nixl_capi_query_resp_list_t responses,
-                                                        size_t index, nixl_capi_params_t* params) {
+c::Status nixl_capi_query_resp_list_get_params(c::QueryRespList responses, size_t index,
+                                               c::Params* params) {
   return call({responses, params}, [&] {
     const auto& answer = itemAt(responses->answers, index);
     if (!answer) fail(Outcome::kInvalid, "query_resp_list_get_params: the answer has no value");

@@ -8,7 +8,7 @@
 
 namespace viaduct::nixl::c {
 
-nixl_capi_status_t statusOf(const std::exception* caught, Failures failures) noexcept try {
+Status statusOf(const std::exception* caught, Failures failures) noexcept try {
   // A program that polls a failed transfer gets one line.
   static thread_local std::string last;
   const std::string text = caught == nullptr ? "an unknown exception" : caught->what();
@@ -43,7 +43,7 @@ std::string bytesAt(const void* data, std::size_t length) {
   return length == 0 ? std::string() : std::string(static_cast<const char*>(data), length);
 }
 
-Memory memoryOf(nixl_capi_mem_type_t type) {
+Memory memoryOf(MemType type) {
   if (type < NIXL_CAPI_MEM_DRAM || type >= NIXL_CAPI_MEM_UNKNOWN)
     fail(Outcome::kInvalid, "the kind of memory is unknown; pass DRAM, VRAM, OBJECT or FILE");
   return static_cast<Memory>(type);
@@ -53,12 +53,12 @@ std::shared_ptr<OwnedAgent> OwnedAgent::open(const std::string& name, const Agen
   auto owned = std::make_shared<OwnedAgent>();
   {
     const std::lock_guard held(owned->lock_.mutex);
-    owned->agent_ = std::make_unique<NixlAgent>(name, config, owned->lock_);
+    owned->agent_ = std::make_unique<NixlAgent>(name, config.capture_telemetry, owned->lock_);
   }
   owned->exchange_ = std::make_unique<Exchange>([weak = std::weak_ptr(owned)](const auto& call) {
-    if (const auto self = weak.lock()) self->with(call);
+    if (const auto self = weak.lock()) call(*self->locked());
   });
-  if (!config.use_listen_thread) return owned;
+  if (!config.enable_listen_thread) return owned;
   const auto port =
       valueOf(owned->exchange_->listen(static_cast<std::uint16_t>(config.listen_port)));
   base::log(config.listen_port == 0 ? base::LogLevel::kInfo : base::LogLevel::kDebug,

@@ -20,12 +20,11 @@ namespace viaduct::nixl::c {
 enum class Failures { kByName, kBackend };
 
 // Logs the failure, because no caller gets its text.
-nixl_capi_status_t statusOf(const std::exception* caught, Failures failures) noexcept;
+Status statusOf(const std::exception* caught, Failures failures) noexcept;
 
 // Refuses a NULL among the needed pointers, then runs the body, which may return a status.
-template <class Body>
-nixl_capi_status_t call(std::initializer_list<const void*> needed, const Body& body,
-                        Failures failures = Failures::kByName) noexcept {
+template <Failures kFailures = Failures::kByName, class Body>
+Status call(std::initializer_list<const void*> needed, const Body& body) noexcept {
   for (const void* const one : needed)
     if (one == nullptr) return NIXL_CAPI_ERROR_INVALID_PARAM;
   try {
@@ -36,9 +35,9 @@ nixl_capi_status_t call(std::initializer_list<const void*> needed, const Body& b
       return body();
     }
   } catch (const std::exception& caught) {
-    return statusOf(&caught, failures);
+    return statusOf(&caught, kFailures);
   } catch (...) {
-    return statusOf(nullptr, failures);
+    return statusOf(nullptr, kFailures);
   }
 }
 
@@ -48,16 +47,24 @@ nixl_capi_status_t call(std::initializer_list<const void*> needed, const Body& b
 void warnOfLackingFunctions(const void* caller) noexcept;
 
 template <class T>
-nixl_capi_status_t destroy(T* object) noexcept {
+Status create(T** object) noexcept {
+  return call({object}, [&] { *object = new T(); });
+}
+template <class T>
+Status destroy(T* object) noexcept {
   return call({object}, [&] { delete object; });
 }
 
 // Copies bytes for a caller who calls free(). No bytes: NULL.
 void* copied(std::string_view bytes);
+inline void giveBytes(std::string_view bytes, void** data, std::size_t* length) {
+  *data = copied(bytes);
+  *length = bytes.size();
+}
 // The bytes of a caller, who may pass NULL only for none.
 std::string bytesAt(const void* data, std::size_t length);
 
-Memory memoryOf(nixl_capi_mem_type_t type);  // fails for UNKNOWN and for other numbers
+Memory memoryOf(MemType type);  // fails for UNKNOWN and for other numbers
 
 template <class Items>
 auto& itemAt(Items& items, std::size_t index) {

@@ -12,7 +12,7 @@ using namespace viaduct::nixl;
 using namespace viaduct::nixl::c;
 
 template <class D>
-nixl_capi_status_t create(nixl_capi_mem_type_t type, D** dlist) {
+c::Status createOf(c::MemType type, D** dlist) {
   return call({dlist}, [&] {
     if (type != NIXL_CAPI_MEM_UNKNOWN) memoryOf(type);
     *dlist = new D{.type = type};
@@ -20,54 +20,37 @@ nixl_capi_status_t create(nixl_capi_mem_type_t type, D** dlist) {
 }
 
 template <class D>
-nixl_capi_status_t typeOf(D* dlist, nixl_capi_mem_type_t* type) {
+c::Status typeOf(D* dlist, c::MemType* type) {
   return call({dlist, type}, [&] { *type = dlist->type; });
 }
 
 template <class D>
-nixl_capi_status_t count(D* dlist, size_t* rows) {
+c::Status count(D* dlist, size_t* rows) {
   return call({dlist, rows}, [&] { *rows = dlist->list.rows->count(); });
 }
 
 template <class D>
-nixl_capi_status_t isEmpty(D* dlist, bool* is_empty) {
+c::Status isEmpty(D* dlist, bool* is_empty) {
   return call({dlist, is_empty}, [&] { *is_empty = dlist->list.rows->count() == 0; });
 }
 
-void removeText(nixl_capi_xfer_dlist_s& /*dlist*/, std::ptrdiff_t /*row*/) {}
-void removeText(nixl_capi_reg_dlist_s& dlist, std::ptrdiff_t row) {
-  dlist.list.metadata.erase(dlist.list.metadata.begin() + row);
-}
-void resizeTexts(nixl_capi_xfer_dlist_s& /*dlist*/, std::size_t /*rows*/) {}
-void resizeTexts(nixl_capi_reg_dlist_s& dlist, std::size_t rows) {
-  dlist.list.metadata.resize(rows);
-}
-
 template <class D>
-nixl_capi_status_t remove(D* dlist, int index) {
-  return call(
-      {dlist},
-      [&] {
-        if (index < 0 || static_cast<std::size_t>(index) >= dlist->list.rows->count())
-          fail(Outcome::kInvalid, fmt::format("the list has no descriptor {}; it has {}", index,
-                                              dlist->list.rows->count()));
-        dlist->list.ownRows().remove(static_cast<std::size_t>(index));
-        removeText(*dlist, index);
-      },
-      Failures::kBackend);
-}
-
-// New descriptors are zeros.
-template <class D>
-nixl_capi_status_t resize(D* dlist, size_t rows) {
-  return call({dlist}, [&] {
-    resizeTexts(*dlist, rows);
-    dlist->list.ownRows().resize(rows);
+c::Status remove(D* dlist, int index) {
+  return call<Failures::kBackend>({dlist}, [&] {
+    const std::size_t rows = dlist->list.rows->count();
+    if (index < 0 || static_cast<std::size_t>(index) >= rows)
+      fail(Outcome::kInvalid, fmt::format("the list has no descriptor {}; it has {}", index, rows));
+    removeRow(dlist->list, static_cast<std::size_t>(index));
   });
 }
 
 template <class D>
-nixl_capi_status_t print(const char* name, D* dlist) {
+c::Status resize(D* dlist, size_t rows) {
+  return call({dlist}, [&] { resizeRows(dlist->list, rows); });
+}
+
+template <class D>
+c::Status print(const char* name, D* dlist) {
   return call({dlist}, [&] {
     const Rows& rows = *dlist->list.rows;
     const char* kind = "UNKNOWN";
@@ -80,102 +63,79 @@ nixl_capi_status_t print(const char* name, D* dlist) {
   });
 }
 
+template <class D>
+c::Status trim(D* dlist) {
+  return call({dlist}, [] {});
+}
+
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming): the names of C
-nixl_capi_status_t nixl_capi_create_xfer_dlist(nixl_capi_mem_type_t type,
-                                               nixl_capi_xfer_dlist_t* dlist) {
-  return create(type, dlist);
+c::Status nixl_capi_create_xfer_dlist(c::MemType type, c::XferDlist* dlist) {
+  return createOf(type, dlist);
 }
-nixl_capi_status_t nixl_capi_destroy_xfer_dlist(nixl_capi_xfer_dlist_t dlist) {
-  return destroy(dlist);
-}
-nixl_capi_status_t nixl_capi_xfer_dlist_get_type(nixl_capi_xfer_dlist_t dlist,
-                                                 nixl_capi_mem_type_t* type) {
+c::Status nixl_capi_destroy_xfer_dlist(c::XferDlist dlist) { return destroy(dlist); }
+c::Status nixl_capi_xfer_dlist_get_type(c::XferDlist dlist, c::MemType* type) {
   return typeOf(dlist, type);
 }
-nixl_capi_status_t nixl_capi_xfer_dlist_add_desc(nixl_capi_xfer_dlist_t dlist, uintptr_t addr,
-                                                 size_t len, uint64_t dev_id) {
+c::Status nixl_capi_xfer_dlist_add_desc(c::XferDlist dlist, uintptr_t addr, size_t len,
+                                        uint64_t dev_id) {
   return call({dlist}, [&] { dlist->list.ownRows().add(Extent{addr, len}, dev_id); });
 }
-nixl_capi_status_t nixl_capi_xfer_dlist_desc_count(nixl_capi_xfer_dlist_t dlist, size_t* rows) {
+c::Status nixl_capi_xfer_dlist_desc_count(c::XferDlist dlist, size_t* rows) {
   return count(dlist, rows);
 }
-nixl_capi_status_t nixl_capi_xfer_dlist_len(nixl_capi_xfer_dlist_t dlist, size_t* rows) {
-  return count(dlist, rows);
-}
-nixl_capi_status_t nixl_capi_xfer_dlist_is_empty(nixl_capi_xfer_dlist_t dlist, bool* is_empty) {
+c::Status nixl_capi_xfer_dlist_len(c::XferDlist dlist, size_t* rows) { return count(dlist, rows); }
+c::Status nixl_capi_xfer_dlist_is_empty(c::XferDlist dlist, bool* is_empty) {
   return isEmpty(dlist, is_empty);
 }
-nixl_capi_status_t nixl_capi_xfer_dlist_trim(nixl_capi_xfer_dlist_t dlist) {
-  return call({dlist}, [] {});
-}
-nixl_capi_status_t nixl_capi_xfer_dlist_rem_desc(nixl_capi_xfer_dlist_t dlist, int index) {
+c::Status nixl_capi_xfer_dlist_trim(c::XferDlist dlist) { return trim(dlist); }
+c::Status nixl_capi_xfer_dlist_rem_desc(c::XferDlist dlist, int index) {
   return remove(dlist, index);
 }
-nixl_capi_status_t nixl_capi_xfer_dlist_clear(nixl_capi_xfer_dlist_t dlist) {
-  return resize(dlist, 0);
-}
-nixl_capi_status_t nixl_capi_xfer_dlist_resize(nixl_capi_xfer_dlist_t dlist, size_t rows) {
+c::Status nixl_capi_xfer_dlist_clear(c::XferDlist dlist) { return resize(dlist, 0); }
+c::Status nixl_capi_xfer_dlist_resize(c::XferDlist dlist, size_t rows) {
   return resize(dlist, rows);
 }
-nixl_capi_status_t nixl_capi_xfer_dlist_print(nixl_capi_xfer_dlist_t dlist) {
-  return print("xfer_dlist", dlist);
-}
+c::Status nixl_capi_xfer_dlist_print(c::XferDlist dlist) { return print("xfer_dlist", dlist); }
 
-nixl_capi_status_t nixl_capi_create_reg_dlist(nixl_capi_mem_type_t type,
-                                              nixl_capi_reg_dlist_t* dlist) {
-  return create(type, dlist);
+c::Status nixl_capi_create_reg_dlist(c::MemType type, c::RegDlist* dlist) {
+  return createOf(type, dlist);
 }
-nixl_capi_status_t nixl_capi_destroy_reg_dlist(nixl_capi_reg_dlist_t dlist) {
-  return destroy(dlist);
-}
-nixl_capi_status_t nixl_capi_reg_dlist_get_type(nixl_capi_reg_dlist_t dlist,
-                                                nixl_capi_mem_type_t* type) {
+c::Status nixl_capi_destroy_reg_dlist(c::RegDlist dlist) { return destroy(dlist); }
+c::Status nixl_capi_reg_dlist_get_type(c::RegDlist dlist, c::MemType* type) {
   return typeOf(dlist, type);
 }
-nixl_capi_status_t nixl_capi_reg_dlist_add_desc(nixl_capi_reg_dlist_t dlist, uintptr_t addr,
-                                                size_t len, uint64_t dev_id, const void* metadata,
-                                                size_t metadata_length) {
+c::Status nixl_capi_reg_dlist_add_desc(c::RegDlist dlist, uintptr_t addr, size_t len,
+                                       uint64_t dev_id, const void* metadata,
+                                       size_t metadata_length) {
   return call({dlist}, [&] {
-    dlist->list.metadata.push_back(bytesAt(metadata, metadata_length));
+    dlist->list.texts.push_back(bytesAt(metadata, metadata_length));
     dlist->list.ownRows().add(Extent{addr, len}, dev_id);
   });
 }
-nixl_capi_status_t nixl_capi_reg_dlist_desc_count(nixl_capi_reg_dlist_t dlist, size_t* rows) {
+c::Status nixl_capi_reg_dlist_desc_count(c::RegDlist dlist, size_t* rows) {
   return count(dlist, rows);
 }
-nixl_capi_status_t nixl_capi_reg_dlist_is_empty(nixl_capi_reg_dlist_t dlist, bool* is_empty) {
+c::Status nixl_capi_reg_dlist_is_empty(c::RegDlist dlist, bool* is_empty) {
   return isEmpty(dlist, is_empty);
 }
-nixl_capi_status_t nixl_capi_reg_dlist_trim(nixl_capi_reg_dlist_t dlist) {
-  return call({dlist}, [] {});
-}
-nixl_capi_status_t nixl_capi_reg_dlist_rem_desc(nixl_capi_reg_dlist_t dlist, int index) {
+c::Status nixl_capi_reg_dlist_trim(c::RegDlist dlist) { return trim(dlist); }
+c::Status nixl_capi_reg_dlist_rem_desc(c::RegDlist dlist, int index) {
   return remove(dlist, index);
 }
-nixl_capi_status_t nixl_capi_reg_dlist_clear(nixl_capi_reg_dlist_t dlist) {
-  return resize(dlist, 0);
-}
-nixl_capi_status_t nixl_capi_reg_dlist_resize(nixl_capi_reg_dlist_t dlist, size_t rows) {
-  return resize(dlist, rows);
-}
-nixl_capi_status_t nixl_capi_reg_dlist_print(nixl_capi_reg_dlist_t dlist) {
-  return print("reg_dlist", dlist);
-}
+c::Status nixl_capi_reg_dlist_clear(c::RegDlist dlist) { return resize(dlist, 0); }
+c::Status nixl_capi_reg_dlist_resize(c::RegDlist dlist, size_t rows) { return resize(dlist, rows); }
+c::Status nixl_capi_reg_dlist_print(c::RegDlist dlist) { return print("reg_dlist", dlist); }
 
-nixl_capi_status_t nixl_capi_create_remote_dlist(nixl_capi_mem_type_t type,
-                                                 nixl_capi_remote_dlist_t* dlist) {
-  return create(type, dlist);
+c::Status nixl_capi_create_remote_dlist(c::MemType type, c::RemoteDlist* dlist) {
+  return createOf(type, dlist);
 }
-nixl_capi_status_t nixl_capi_destroy_remote_dlist(nixl_capi_remote_dlist_t dlist) {
-  return destroy(dlist);
-}
-nixl_capi_status_t nixl_capi_remote_dlist_add_desc(nixl_capi_remote_dlist_t dlist, uintptr_t addr,
-                                                   size_t len, uint64_t dev_id,
-                                                   const char* agent_name) {
+c::Status nixl_capi_destroy_remote_dlist(c::RemoteDlist dlist) { return destroy(dlist); }
+c::Status nixl_capi_remote_dlist_add_desc(c::RemoteDlist dlist, uintptr_t addr, size_t len,
+                                          uint64_t dev_id, const char* agent_name) {
   return call({dlist}, [&] {
-    dlist->list.agents.emplace_back(agent_name == nullptr ? "NULL_AGENT" : agent_name);
+    dlist->list.texts.emplace_back(agent_name == nullptr ? "NULL_AGENT" : agent_name);
     dlist->list.ownRows().add(Extent{addr, len}, dev_id);
   });
 }

@@ -17,17 +17,44 @@
 
 namespace viaduct::nixl::c {
 
+// Short names for the types of nixl_capi.h.
+using Status = nixl_capi_status_t;
+using Agent = nixl_capi_agent_t;
+using AgentConfig = nixl_capi_agent_config_t;
+using StringList = nixl_capi_string_list_t;
+using Params = nixl_capi_params_t;
+using ParamIter = nixl_capi_param_iter_t;
+using MemType = nixl_capi_mem_type_t;
+using MemList = nixl_capi_mem_list_t;
+using Backend = nixl_capi_backend_t;
+using OptArgs = nixl_capi_opt_args_t;
+using XferDlist = nixl_capi_xfer_dlist_t;
+using RegDlist = nixl_capi_reg_dlist_t;
+using RemoteDlist = nixl_capi_remote_dlist_t;
+using DlistHandle = nixl_capi_xfer_dlist_handle_t;
+using XferReq = nixl_capi_xfer_req_t;
+using XferOp = nixl_capi_xfer_op_t;
+using MemView = nixl_capi_mem_view_t;
+using NotifMap = nixl_capi_notif_map_t;
+using QueryRespList = nixl_capi_query_resp_list_t;
+
 // An agent with the mutex that guards it.
 class OwnedAgent {
  public:
   static std::shared_ptr<OwnedAgent> open(const std::string& name, const AgentConfig& config);
 
-  // Runs `call` with the agent, whose lock is held.
-  template <class Call>
-  decltype(auto) with(const Call& call) {
-    const std::lock_guard held(lock_.mutex);
-    return call(*agent_);
-  }
+  // The agent, whose lock is held as long as the object lives.
+  class Locked {
+   public:
+    explicit Locked(OwnedAgent& owned) : held_(owned.lock_.mutex), agent_(*owned.agent_) {}
+    NixlAgent* operator->() const { return &agent_; }
+    NixlAgent& operator*() const { return agent_; }
+
+   private:
+    const std::lock_guard<std::mutex> held_;
+    NixlAgent& agent_;
+  };
+  Locked locked() { return Locked(*this); }
   Exchange& exchange() { return *exchange_; }
 
  private:
@@ -50,6 +77,7 @@ class OwnedAgent {
 // NOLINTBEGIN(readability-identifier-naming): the names of C
 struct nixl_capi_agent_s {
   std::shared_ptr<viaduct::nixl::c::OwnedAgent> owned;
+  auto locked() const { return owned->locked(); }
 };
 struct nixl_capi_string_list_s {
   std::vector<std::string> texts;

@@ -11,14 +11,14 @@ using namespace viaduct;
 using namespace viaduct::nixl;
 using namespace viaduct::nixl::c;
 
-Direction directionOf(nixl_capi_xfer_op_t operation) {
+Direction directionOf(c::XferOp operation) {
   if (operation != NIXL_CAPI_XFER_OP_READ && operation != NIXL_CAPI_XFER_OP_WRITE)
     fail(Outcome::kInvalid, "the operation is neither READ nor WRITE");
   return operation == NIXL_CAPI_XFER_OP_READ ? Direction::kRead : Direction::kWrite;
 }
 
 // The flag decides whether the message is sent, whichever of the two was set first.
-std::string noteOf(nixl_capi_opt_args_t options) {
+std::string noteOf(c::OptArgs options) {
   return options != nullptr && options->has_note ? options->note : std::string();
 }
 
@@ -28,19 +28,16 @@ Indices indicesOf(const int* first, size_t count) {
   return Indices(std::span(first, count));
 }
 
-template <class H>
-H* handleFor(nixl_capi_agent_t agent, std::uint64_t number) {
-  return new H{.agent = agent->owned, .number = number};
-}
+c::Status statusOfState(bool done) { return done ? NIXL_CAPI_SUCCESS : NIXL_CAPI_IN_PROG; }
 
-nixl_capi_status_t statusOfState(bool done) { return done ? NIXL_CAPI_SUCCESS : NIXL_CAPI_IN_PROG; }
-
-void needRequest(nixl_capi_xfer_req_t request) {
+// The number of a transfer that was not released.
+std::uint64_t numberOf(c::XferReq request) {
   if (request->number == 0) fail(Outcome::kInvalid, "the transfer was released");
+  return request->number;
 }
 
 // A transfer that a GPU starts by itself.
-nixl_capi_status_t refuseView() {
+c::Status refuseView() {
   static std::atomic_flag said;
   base::logOnce(said, base::LogLevel::kWarning,
                 "nixl: memory views are refused: they need transfers that a GPU starts by itself");
@@ -50,95 +47,68 @@ nixl_capi_status_t refuseView() {
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming): the names of C
-nixl_capi_status_t nixl_capi_prep_xfer_dlist(nixl_capi_agent_t agent, const char* remote,
-                                             nixl_capi_xfer_dlist_t descs,
-                                             nixl_capi_xfer_dlist_handle_t* handle,
-                                             nixl_capi_opt_args_t /*options*/) {
+c::Status nixl_capi_prep_xfer_dlist(c::Agent agent, const char* remote, c::XferDlist descs,
+                                    c::DlistHandle* handle, c::OptArgs /*options*/) {
   return call({agent, remote, descs, handle}, [&] {
-    const TransferList list = usable(descs);
-    *handle = handleFor<nixl_capi_xfer_dlist_handle_s>(
-        agent, agent->owned->with([&](NixlAgent& one) { return one.prepare(remote, list); }));
+    const std::uint64_t number = agent->locked()->prepare(remote, usable(descs));
+    *handle = new nixl_capi_xfer_dlist_handle_s{agent->owned, number};
   });
 }
 
 // The agent's own pointer may be dangling here, so only the handle's is used.
-nixl_capi_status_t nixl_capi_release_xfer_dlist_handle(nixl_capi_agent_t /*agent*/,
-                                                       nixl_capi_xfer_dlist_handle_t handle) {
+c::Status nixl_capi_release_xfer_dlist_handle(c::Agent /*agent*/, c::DlistHandle handle) {
   return call({handle}, [&] {
     const std::unique_ptr<nixl_capi_xfer_dlist_handle_s> freed(handle);
-    if (const auto owned = handle->agent.lock())
-      owned->with([&](NixlAgent& one) { one.releasePrepared(handle->number); });
+    if (const auto owned = handle->agent.lock()) owned->locked()->releasePrepared(handle->number);
   });
 }
 
-nixl_capi_status_t nixl_capi_make_xfer_req(nixl_capi_agent_t agent, nixl_capi_xfer_op_t operation,
-                                           nixl_capi_xfer_dlist_handle_t local,
-                                           const int* local_indices, size_t local_count,
-                                           nixl_capi_xfer_dlist_handle_t remote,
-                                           const int* remote_indices, size_t remote_count,
-                                           nixl_capi_xfer_req_t* request,
-                                           nixl_capi_opt_args_t options) {
+c::Status nixl_capi_make_xfer_req(c::Agent agent, c::XferOp operation, c::DlistHandle local,
+                                  const int* local_indices, size_t local_count,
+                                  c::DlistHandle remote, const int* remote_indices,
+                                  size_t remote_count, c::XferReq* request, c::OptArgs options) {
   return call({agent, local, remote, request}, [&] {
     Indices here = indicesOf(local_indices, local_count);
     Indices there = indicesOf(remote_indices, remote_count);
-    *request = handleFor<nixl_capi_xfer_req_s>(agent, agent->owned->with([&](NixlAgent& one) {
-      return one.makeRequest(directionOf(operation), local->number, std::move(here), remote->number,
-                             std::move(there), {.note = noteOf(options)});
-    }));
+    const std::uint64_t number =
+        agent->locked()->makeRequest(directionOf(operation), local->number, std::move(here),
+                                     remote->number, std::move(there), {.note = noteOf(options)});
+    *request = new nixl_capi_xfer_req_s{agent->owned, number};
   });
 }
 
-nixl_capi_status_t nixl_capi_create_xfer_req(nixl_capi_agent_t agent, nixl_capi_xfer_op_t operation,
-                                             nixl_capi_xfer_dlist_t local,
-                                             nixl_capi_xfer_dlist_t remote_descs,
-                                             const char* remote, nixl_capi_xfer_req_t* request,
-                                             nixl_capi_opt_args_t options) {
-  return call(
-      {agent, local, remote_descs, remote, request},
-      [&] {
-        const TransferList here = usable(local), there = usable(remote_descs);
-        *request = handleFor<nixl_capi_xfer_req_s>(agent, agent->owned->with([&](NixlAgent& one) {
-          return one.makeRequest(directionOf(operation), here, there, remote,
-                                 {.note = noteOf(options)});
-        }));
-      },
-      Failures::kBackend);
+c::Status nixl_capi_create_xfer_req(c::Agent agent, c::XferOp operation, c::XferDlist local,
+                                    c::XferDlist remote_descs, const char* remote,
+                                    c::XferReq* request, c::OptArgs options) {
+  return call<Failures::kBackend>({agent, local, remote_descs, remote, request}, [&] {
+    const std::uint64_t number =
+        agent->locked()->makeRequest(directionOf(operation), usable(local), usable(remote_descs),
+                                     remote, {.note = noteOf(options)});
+    *request = new nixl_capi_xfer_req_s{agent->owned, number};
+  });
 }
 
-nixl_capi_status_t nixl_capi_post_xfer_req(nixl_capi_agent_t agent, nixl_capi_xfer_req_t request,
-                                           nixl_capi_opt_args_t options) {
+c::Status nixl_capi_post_xfer_req(c::Agent agent, c::XferReq request, c::OptArgs options) {
   return call({agent, request}, [&] {
-    needRequest(request);
-    return statusOfState(agent->owned->with(
-        [&](NixlAgent& one) { return one.postRequest(request->number, noteOf(options)); }));
+    return statusOfState(agent->locked()->postRequest(numberOf(request), noteOf(options)));
   });
 }
 
-nixl_capi_status_t nixl_capi_get_xfer_status(nixl_capi_agent_t agent,
-                                             nixl_capi_xfer_req_t request) {
-  return call({agent, request}, [&] {
-    needRequest(request);
-    return statusOfState(
-        agent->owned->with([&](NixlAgent& one) { return one.checkRequest(request->number); }));
-  });
+c::Status nixl_capi_get_xfer_status(c::Agent agent, c::XferReq request) {
+  return call({agent, request},
+              [&] { return statusOfState(agent->locked()->checkRequest(numberOf(request))); });
 }
 
-nixl_capi_status_t nixl_capi_query_xfer_backend(nixl_capi_agent_t agent,
-                                                nixl_capi_xfer_req_t request,
-                                                nixl_capi_backend_t* backend) {
+c::Status nixl_capi_query_xfer_backend(c::Agent agent, c::XferReq request, c::Backend* backend) {
   return call({agent, request, backend}, [&] {
-    needRequest(request);
-    *backend = agent->owned->with([&](NixlAgent& one) {
-      return new nixl_capi_backend_s{&one.backend(one.requestBackend(request->number))};
-    });
+    const auto one = agent->locked();
+    *backend = new nixl_capi_backend_s{&one->backend(one->requestBackend(numberOf(request)))};
   });
 }
 
-nixl_capi_status_t nixl_capi_estimate_xfer_cost(nixl_capi_agent_t agent,
-                                                nixl_capi_xfer_req_t request,
-                                                nixl_capi_opt_args_t /*options*/,
-                                                int64_t* duration_us, int64_t* err_margin_us,
-                                                nixl_capi_cost_t* method) {
+c::Status nixl_capi_estimate_xfer_cost(c::Agent agent, c::XferReq request, c::OptArgs /*options*/,
+                                       int64_t* duration_us, int64_t* err_margin_us,
+                                       nixl_capi_cost_t* method) {
   return call({agent, request, duration_us, err_margin_us, method}, [&] {
     static std::atomic_flag said;
     base::logOnce(said, base::LogLevel::kWarning,
@@ -147,38 +117,34 @@ nixl_capi_status_t nixl_capi_estimate_xfer_cost(nixl_capi_agent_t agent,
   });
 }
 
-nixl_capi_status_t nixl_capi_get_xfer_telemetry(nixl_capi_agent_t agent,
-                                                nixl_capi_xfer_req_t request,
-                                                nixl_capi_xfer_telemetry_t* telemetry) {
+c::Status nixl_capi_get_xfer_telemetry(c::Agent agent, c::XferReq request,
+                                       nixl_capi_xfer_telemetry_t* telemetry) {
   return call({agent, request, telemetry}, [&] {
-    needRequest(request);
-    return agent->owned->with([&](NixlAgent& one) {
-      if (!one.capturesTelemetry()) return NIXL_CAPI_ERROR_NO_TELEMETRY;
-      if (!one.checkRequest(request->number)) return NIXL_CAPI_IN_PROG;
-      const Telemetry told = one.telemetry(request->number);
-      *telemetry = {.start_time_us = told.steady_us,
-                    .post_duration_us = told.post_us,
-                    .xfer_duration_us = told.transfer_us,
-                    .total_bytes = told.bytes,
-                    .desc_count = told.descriptors};
-      return NIXL_CAPI_SUCCESS;
-    });
-  });
-}
-
-// As for prepared lists, the agent's own pointer may be dangling.
-nixl_capi_status_t nixl_capi_release_xfer_req(nixl_capi_agent_t /*agent*/,
-                                              nixl_capi_xfer_req_t request) {
-  return call({request}, [&] {
-    const std::uint64_t number = std::exchange(request->number, 0);
-    if (number == 0) return NIXL_CAPI_ERROR_INVALID_PARAM;
-    if (const auto owned = request->agent.lock())
-      owned->with([&](NixlAgent& one) { one.releaseRequest(number); });
+    const std::uint64_t number = numberOf(request);
+    const auto one = agent->locked();
+    if (!one->capturesTelemetry()) return NIXL_CAPI_ERROR_NO_TELEMETRY;
+    if (!one->checkRequest(number)) return NIXL_CAPI_IN_PROG;
+    const Telemetry told = one->telemetry(number);
+    *telemetry = {.start_time_us = told.steady_us,
+                  .post_duration_us = told.post_us,
+                  .xfer_duration_us = told.transfer_us,
+                  .total_bytes = told.bytes,
+                  .desc_count = told.descriptors};
     return NIXL_CAPI_SUCCESS;
   });
 }
 
-nixl_capi_status_t nixl_capi_destroy_xfer_req(nixl_capi_xfer_req_t request) {
+// As for prepared lists, the agent's own pointer may be dangling.
+c::Status nixl_capi_release_xfer_req(c::Agent /*agent*/, c::XferReq request) {
+  return call({request}, [&] {
+    const std::uint64_t number = std::exchange(request->number, 0);
+    if (number == 0) return NIXL_CAPI_ERROR_INVALID_PARAM;
+    if (const auto owned = request->agent.lock()) owned->locked()->releaseRequest(number);
+    return NIXL_CAPI_SUCCESS;
+  });
+}
+
+c::Status nixl_capi_destroy_xfer_req(c::XferReq request) {
   return call({request}, [&] {
     if (request->number != 0) return NIXL_CAPI_ERROR_INVALID_STATE;
     delete request;
@@ -186,19 +152,15 @@ nixl_capi_status_t nixl_capi_destroy_xfer_req(nixl_capi_xfer_req_t request) {
   });
 }
 
-nixl_capi_status_t nixl_capi_prep_mem_view_local(nixl_capi_agent_t agent,
-                                                 nixl_capi_xfer_dlist_t dlist,
-                                                 nixl_capi_mem_view_t* view,
-                                                 nixl_capi_opt_args_t /*options*/) {
+c::Status nixl_capi_prep_mem_view_local(c::Agent agent, c::XferDlist dlist, c::MemView* view,
+                                        c::OptArgs /*options*/) {
   return call({agent, dlist, view}, refuseView);
 }
-nixl_capi_status_t nixl_capi_prep_mem_view_remote(nixl_capi_agent_t agent,
-                                                  nixl_capi_remote_dlist_t dlist,
-                                                  nixl_capi_mem_view_t* view,
-                                                  nixl_capi_opt_args_t /*options*/) {
+c::Status nixl_capi_prep_mem_view_remote(c::Agent agent, c::RemoteDlist dlist, c::MemView* view,
+                                         c::OptArgs /*options*/) {
   return call({agent, dlist, view}, refuseView);
 }
-nixl_capi_status_t nixl_capi_release_mem_view(nixl_capi_agent_t agent, nixl_capi_mem_view_t view) {
+c::Status nixl_capi_release_mem_view(c::Agent agent, c::MemView view) {
   return call({agent, view}, refuseView);
 }
 // NOLINTEND(readability-identifier-naming)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from enum import Enum
 from typing import Any
 
 from nixl import _bindings as nixlBind
@@ -15,6 +14,7 @@ DEFAULT_COMM_PORT = nixlBind.DEFAULT_COMM_PORT
 logger = get_logger(__name__)
 
 nixl_backend_handle = int
+nixl_thread_sync_t = nixlBind.nixl_thread_sync_t
 
 _SUCCESS = nixlBind.NIXL_SUCCESS
 _IN_PROGRESS = nixlBind.NIXL_IN_PROG
@@ -37,15 +37,6 @@ _THREADS_PARAMETERS = {
 }
 _SERIALIZED_NONE = b"VIADNONE"
 _LISTS = (nixlBind.nixlXferDList, nixlBind.nixlRegDList, nixlBind.nixlRemoteDList)
-
-
-class nixl_thread_sync_t(Enum):
-    """NIXL's modes of thread safety. Viaduct ignores the mode: every agent is thread-safe."""
-
-    NIXL_THREAD_SYNC_NONE = nixlBind.NIXL_THREAD_SYNC_NONE
-    NIXL_THREAD_SYNC_STRICT = nixlBind.NIXL_THREAD_SYNC_STRICT
-    NIXL_THREAD_SYNC_RW = nixlBind.NIXL_THREAD_SYNC_RW
-    NIXL_THREAD_SYNC_DEFAULT = nixlBind.NIXL_THREAD_SYNC_DEFAULT
 
 
 class nixl_agent_config:
@@ -166,19 +157,12 @@ class nixl_agent:
             instantiate_all = False
         conf = nixl_agent_config() if nixl_conf is None else nixl_conf
 
-        config = nixlBind.nixlAgentConfig()
-        config.useProgThread = conf.enable_pthread
-        config.useListenThread = conf.enable_listen
-        config.listenPort = conf.port
-        config.captureTelemetry = conf.capture_telemetry
-        sync = conf.sync_mode
-        if sync is None:
-            sync = (
-                nixl_thread_sync_t.NIXL_THREAD_SYNC_STRICT
-                if conf.enable_listen
-                else nixl_thread_sync_t.NIXL_THREAD_SYNC_NONE
-            )
-        config.syncMode = sync.value
+        config = nixlBind.nixlAgentConfig(
+            conf.enable_pthread,
+            conf.enable_listen,
+            conf.port,
+            capture_telemetry=conf.capture_telemetry,
+        )
         self.agent = nixlBind.nixlAgent(agent_name, config)
         # The port of the listener, also if port 0 was asked for. 0: there is no listener.
         self.listen_port = self.agent.listenPort()

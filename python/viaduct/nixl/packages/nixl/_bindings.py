@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum as _enum
 import logging as _logging
 import os as _os
 
@@ -12,8 +13,6 @@ from viaduct._core.nixl import *  # noqa: F403
 from viaduct._core.nixl import (
     NIXL_SUCCESS,
     nixl_status_t,
-    nixl_thread_sync_t,
-    nixlAgentConfig,
     nixlNotSupportedError,
     nixlRegDList,
 )
@@ -27,12 +26,48 @@ _logger = _get_logger(__name__)
 YES = ("y", "yes", "1", "on", "true")
 
 
+class nixl_thread_sync_t(_enum.IntEnum):
+    """NIXL's modes of thread safety. Viaduct ignores the mode: every agent is thread-safe."""
+
+    NIXL_THREAD_SYNC_NONE = 0
+    NIXL_THREAD_SYNC_STRICT = 1
+    NIXL_THREAD_SYNC_RW = 2
+    NIXL_THREAD_SYNC_DEFAULT = 3
+
+
+globals().update(nixl_thread_sync_t.__members__)
+
+
+class nixlAgentConfig:
+    """Only the listener's options and capture_telemetry have an effect."""
+
+    def __init__(
+        self,
+        use_prog_thread: bool = True,
+        use_listen_thread: bool = False,
+        port: int = 0,
+        sync_mode: nixl_thread_sync_t = nixl_thread_sync_t.NIXL_THREAD_SYNC_NONE,
+        num_workers: int = 1,
+        pthr_delay_us: int = 0,
+        lthr_delay_us: int = 100_000,
+        capture_telemetry: bool = False,
+    ):
+        self.useProgThread = use_prog_thread
+        self.useListenThread = use_listen_thread
+        self.listenPort = port
+        self.syncMode = sync_mode
+        self.captureTelemetry = capture_telemetry
+        self.pthrDelay = pthr_delay_us
+        self.lthrDelay = lthr_delay_us
+        self.etcdWatchTimeout = 5_000_000
+
+
 class nixlAgent(_core.nixlAgent):
     """An agent with integer handles. The methods have the names of NIXL's C++ API."""
 
     def __init__(self, name: str, config: nixlAgentConfig | None = None):
         config = nixlAgentConfig() if config is None else config
-        super().__init__(name, config)
+        super().__init__(name, config.captureTelemetry)
         self._exchange = None
         self._listen_port = self._listen(config.listenPort) if config.useListenThread else 0
         if self.capturesTelemetry and _os.environ.get("NIXL_TELEMETRY_DIR"):
