@@ -74,7 +74,7 @@ Site::Site(std::shared_ptr<Client> client, std::string group, std::string group_
       lease_(lease),
       changes_(client_, group_label_) {
   // Kubernetes deletes an object whose owner is in another namespace.
-  if (variableText("POD_NAMESPACE") != client_->access().kube_namespace) return;
+  if (base::variableText("POD_NAMESPACE") != client_->access().kube_namespace) return;
   pod_name_ = base::variableText("POD_NAME");
   pod_uid_ = base::variableText("POD_UID");
   if (pod_name_.empty() || pod_uid_.empty()) pod_name_ = pod_uid_ = "";
