@@ -14,7 +14,7 @@ import viaduct
 
 # A killed process closes its sockets, so only a frozen one has to be detected.
 SECRET = {"viaduct": {"secret": "swordfish", "environment": False, "detect": 60, "grace": 0.5}}
-FROZEN = {"viaduct": {**SECRET["viaduct"], "detect": 0.5}}
+FROZEN = {"viaduct": {**SECRET["viaduct"], "detect": 2}}
 
 
 @pytest.fixture(autouse=True)
@@ -284,8 +284,8 @@ def test_blocks_that_nobody_asks_for_are_free_after_their_life():
 
 
 def test_a_frozen_prefill_fails_its_requests():
-    with Engine(shape("p", extra={**FROZEN, "life": 1})) as prefill, \
-            Engine(shape("d", extra={**FROZEN, "timeout": 2})) as decode:
+    with Engine(shape("p", extra={**FROZEN, "life": 5})) as prefill, \
+            Engine(shape("d", extra={**FROZEN, "timeout": 10})) as decode:
         assert moved(prefill, decode) == ("ok", 0)
         params = prefill.prefill("r", 100, 4)
         prefill.signal(signal.SIGSTOP)
@@ -460,4 +460,4 @@ def end_of(engine, request):
 
 
 def quick(engine, **fields):
-    return shape(engine, extra={**SECRET, "timeout": 5}, **fields)
+    return shape(engine, extra={**SECRET, "timeout": 10}, **fields)
