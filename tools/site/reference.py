@@ -334,7 +334,7 @@ def directive(header, one, words, owner=""):
 
 
 def header_page(header, words):
-    text = title(header.name, "=") + f"``#include <viaduct/{header.name}>``\n\n"
+    text = title(header.name if header.domain == "cpp" else f"C: {header.name}", "=") + f"``#include <viaduct/{header.name}>``\n\n"
     text += words.rst(header.introduction) + "\n\n"
     if header.domain == "cpp":
         text += ".. cpp:namespace:: viaduct\n\n"
