@@ -549,5 +549,29 @@ TEST(ParcelStates, ARankBeyondTheOpenFetchesOfItsPeerEndsItsGroup) {
   }
 }
 
+TEST(ParcelStates, AnOwnerThatSaysWholeBeforeAllIsReadIsNotBelieved) {
+  ParcelTaker taker({.number = 1, .name = "a", .version = 1, .group = "g", .size = 2});
+  taker.offered({.number = 1, .version = 1, .parts = {{0, 0}, {0, 1}}});
+  taker.heardVerdict({.outcome = ParcelOutcome::kWhole, .version = 1, .ranks = {0, 1}});
+  ASSERT_TRUE(taker.end());
+  EXPECT_EQ(taker.end()->outcome, ParcelOutcome::kFailed);
+  EXPECT_EQ(taker.end()->why->code, Code::kProtocol);
+}
+
+TEST(ParcelStates, ALostRankIsNotAmongThoseThatHaveAll) {
+  ParcelOwner owner;
+  const auto id = owner.publish({.name = "a", .version = 1, .parts = {{0, 0}}});
+  ASSERT_TRUE(id && owner.ready(*id, {0, 0}));
+  WantMessage want{.number = 1, .name = "a", .group = "g", .size = 2, .at_least = 1};
+  ASSERT_TRUE(owner.want(1, want));
+  want.rank = 1;
+  ASSERT_TRUE(owner.want(2, want));
+  owner.sessionOver(2, kGone);
+  ASSERT_TRUE(owner.report(1, {.number = 1}));
+  const auto verdicts = verdictsOf(owner);
+  EXPECT_EQ(verdicts.at(1).outcome, ParcelOutcome::kWhole);
+  EXPECT_EQ(verdicts.at(1).ranks, std::vector<std::uint32_t>{0});
+}
+
 }  // namespace
 }  // namespace viaduct::agent
