@@ -44,12 +44,16 @@ void plan_again(const Peer& peer);
 namespace docs_kv_md {
 extern std::vector<std::uint32_t> layers, remote_table, local_table;
 extern std::uint64_t pool_blocks, id;
+extern std::vector<Indices> block_tables;
 extern KvLayout mine, destination;
 extern Peer prefill, decode;
 }  // namespace docs_kv_md
 
 namespace docs_parcels_md {
+extern Agent trainer;
 extern Blocks blocks, mine;
+extern std::vector<PublishedPart> parts;
+extern std::vector<PartInto> into;
 extern std::vector<std::uint32_t> table_of_part_0, table_of_part_1, my_table_0, my_table_1;
 }  // namespace docs_parcels_md
 
