@@ -47,12 +47,12 @@ def test_blocks_that_are_here_do_not_travel(ends):
     numpy.frombuffer(ours, "uint8")[:3072] = numpy.array([9, 4, 7], "uint8").repeat(1024)
     have = user.digest_blocks(into)
     with owner.publish("kv", {ONE: blocks[[9, 3, 7]]}, digests=True):
-        before = user.statistics().done
+        before = user.statistics()["done"]
         user.fetch(peer, "kv", {ONE: into}, have={ONE: have}).wait(LONG)
         assert values(ours)[:3] == [[9, 9], [3, 3], [7, 7]]
-        assert user.statistics().done == before + 1
+        assert user.statistics()["done"] == before + 1
         user.fetch(peer, "kv", {ONE: into}, have={ONE: user.digest_blocks(into)}).wait(LONG)
-        assert user.statistics().done == before + 1
+        assert user.statistics()["done"] == before + 1
         with pytest.raises(viaduct.InvalidError, match="3 blocks"):
             user.fetch(peer, "kv", {ONE: into}, have={ONE: user.digest_blocks(into[[0]])})
         with pytest.raises(viaduct.InvalidError, match="not taken"):

@@ -236,6 +236,7 @@ def test_a_long_queue_leaves_room_for_loads(monkeypatch):
     with Engine(shape("p")) as prefill, Engine(shape("d")) as decode:
         requests = [decode.arrive(f"r{i}", 100, i, prefill.prefill(f"r{i}", 100, i))
                     for i in range(4)]
+        run([decode], lambda: decode.ask("claims") != [0])
         decode.step()
         assert decode.ask("claims") == [1]
         for request in requests:
