@@ -54,7 +54,8 @@ def test_blocks_that_are_here_do_not_travel(ends):
         user.fetch(peer, "kv", {ONE: into}, have={ONE: user.digest_blocks(into)}).wait(LONG)
         assert user.statistics()["done"] == before + 1
         with pytest.raises(viaduct.InvalidError, match="3 blocks"):
-            user.fetch(peer, "kv", {ONE: into}, have={ONE: user.digest_blocks(into[[0]])})
+            one = user.digest_blocks(ours.blocks(1024)[[0]])
+            user.fetch(peer, "kv", {ONE: into}, have={ONE: one})
         with pytest.raises(viaduct.InvalidError, match="not taken"):
             user.fetch(peer, "kv", {ONE: into}, have={TWO: have})
 
