@@ -131,7 +131,8 @@ class AloneInAContainer(unittest.TestCase):
 
     def test_it_says_what_a_static_file_cannot_do(self):
         store = self.container.run("--bucket", "kv", "--only", "storage", "--json",
-                                   variables={"VIADUCT_OBJECT_ENDPOINT": "http://127.0.0.1:9"})  # fmt: skip
+                                   variables={"VIADUCT_OBJECT_ENDPOINT": "http://127.0.0.1:9",
+                                              "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})  # fmt: skip
         self.assertIn("one static file, which loads no library", store.stdout, store.stderr)
         nixl = self.container.run("exec", "--nixl", "--", "/viaduct-doctor")
         self.assertEqual(nixl.returncode, 126)
