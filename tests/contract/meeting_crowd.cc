@@ -131,8 +131,9 @@ TEST_P(MeetingCrowd, AllFindEachOtherAlsoAfterTheServerWasAway) {
       again);
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(failed, 0U);
-  EXPECT_LE(first, 10) << "requests of each";
-  EXPECT_LE(again, 10) << "requests of each";
+  // Each needs some, and a client that waits asks again a few times a second.
+  EXPECT_LE(first, 10 * (1 + met)) << "requests of each";
+  EXPECT_LE(again, 10 * (1 + back)) << "requests of each";
 }
 
 // The clients share nothing but this process, as each has a namespace of its own. All lose the
