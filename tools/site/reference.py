@@ -364,7 +364,7 @@ def docstring(thing):
 
 
 class Package:
-    """What the Python package exports: its objects, and their types from the stub."""
+    """The objects that the Python package exports, and their types from the stub."""
 
     def __init__(self, module, folder):
         self.module, self.folder = module, folder

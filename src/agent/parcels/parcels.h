@@ -120,7 +120,7 @@ class Fetching final : public std::enable_shared_from_this<Fetching> {
 // The blocks as a part that can be lent. Makes their digests if the publication wants them, without
 // the lock.
 Result<HeldPart> heldPart(Publication& publication, const Selection& blocks);
-// Those blocks are ready as that part, in that order. Takes the lock.
+// Says whether these blocks are ready as that part, in this order. Takes the lock.
 bool hasPart(Publication& publication, const PublishedPart& part);
 // The peer of that name, which may be this agent itself. Null: none is known.
 std::shared_ptr<PeerImpl> namedPeer(Peers& peers, const std::string& name);
