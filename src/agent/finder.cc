@@ -51,6 +51,12 @@ Error wrongEntry(const std::string& name, std::string detail) {
               "meeting place"};
 }
 
+Status checkProof(const std::string& name, const base::Key& shown, const base::Key& expected) {
+  if (base::sameBytes(std::as_bytes(std::span(shown)), std::as_bytes(std::span(expected))))
+    return Ok{};
+  return wrongEntry(name, "no agent of this group wrote the entry");
+}
+
 void sayWaiting(const std::string& line) { base::log(base::LogLevel::kWarning, "{}", line); }
 
 }  // namespace
@@ -108,9 +114,7 @@ Result<Card> Finder::find(const std::string& name, Deadline until) const {
   if (!base::unpack(found, entry)) return wrongEntry(name, "the entry holds no Card");
   VIADUCT_TRY(Card card, Card::decode(entry.card));
   if (group_secret_) card.secret = mine_.secret;
-  const base::Key proof = proofOf(entry.card, card.secret);
-  if (!base::sameBytes(std::as_bytes(std::span(entry.proof)), std::as_bytes(std::span(proof))))
-    return wrongEntry(name, "no agent of this group wrote the entry");
+  VIADUCT_CHECK(checkProof(name, entry.proof, proofOf(entry.card, card.secret)));
   if (card.name != name)
     return wrongEntry(name, fmt::format("the entry holds the Card of agent \"{}\"", card.name));
   return card;
@@ -150,9 +154,7 @@ Result<AnnouncedOwner> Finder::ownerOf(const std::string& parcel, Deadline until
   VIADUCT_TRY(const std::string found, place_->find(entryOf(parcel), until, stop_));
   PublishedOwner entry;
   if (!base::unpack(found, entry)) return wrongEntry(entryOf(parcel), "the entry names no owner");
-  const base::Key proof = proofOfOwner(parcel, entry.owner);
-  if (!base::sameBytes(std::as_bytes(std::span(entry.proof)), std::as_bytes(std::span(proof))))
-    return wrongEntry(entryOf(parcel), "no agent of this group wrote the entry");
+  VIADUCT_CHECK(checkProof(entryOf(parcel), entry.proof, proofOfOwner(parcel, entry.owner)));
   return entry.owner;
 }
 
