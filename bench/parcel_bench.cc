@@ -1,6 +1,7 @@
 // The cost of a parcel of one part of 4 KiB, from publish() until it is fetched and both ends know,
-// beside reads of the same block, in turns. Both agents are in this process, and one thread polls
-// them. Prints medians over the rounds, with the quartiles.
+// beside reads of the same block, in turns. By hand, a program asks for the block with a note, gets
+// a lease of it, reads, gives it back and says so with a note. Both agents are in this process, and
+// one thread polls them. Prints medians over the rounds, with the quartiles.
 //   parcel_bench [ROUNDS [CALLS [BACKEND...]]]
 #include "harness/agents.h"
 
@@ -29,7 +30,10 @@ struct Times {
 
 class Bench {
  public:
-  explicit Bench(const char* backend) : pair_({.backends = {backend}}, kBlock) {}
+  explicit Bench(const char* backend)
+      : pair_({.backends = {backend}}, kBlock), at_owner_(must(pair_.target.agent.peer("source"))) {
+    must(at_owner_.ready(kLong));
+  }
 
   void run(int rounds, std::size_t calls) {
     Transfer repeated = pair_.source.plan(OpKind::kRead, run_);
@@ -40,14 +44,15 @@ class Bench {
           Transfer transfer = pair_.source.plan(OpKind::kRead, run_);
           return read(transfer);
         });
+        by_hand_.time([&] { return readByHand(); });
         whole_.time([&] { return fetch(); });
       }
       for (Times* const times : all_) times->end(calls);
     }
     Table table({words("", 44), spread("us", 2, 0.25)});
     for (const Times* const times : all_) table.row(times->what, times->us);
-    fmt::print("parcel over planned read, median of the rounds' ratios: {:.2f}\n",
-               (whole_.us / planned_.us).median());
+    fmt::print("parcel over planned read, and over the read by hand: {:.2f} {:.2f}\n",
+               (whole_.us / planned_.us).median(), (whole_.us / by_hand_.us).median());
   }
 
  private:
@@ -63,6 +68,29 @@ class Bench {
       pair_.target.agent.poll();
     }
     return true;
+  }
+  std::vector<std::byte> noteAt(Agent& agent) {
+    std::optional<Note> note;
+    poll([&] { return (note = agent.takeNote()).has_value(); });
+    return std::move(note->bytes);
+  }
+  bool readByHand() {
+    Target& owner = pair_.target;
+    Source& user = pair_.source;
+    must(user.peer.note("kv"));
+    noteAt(owner.agent);
+    const Selection there = blocks({.base = owner.here(), .bytes = kBlock, .count = 1});
+    const Lease lent = must(owner.agent.lease(at_owner_, there));
+    must(at_owner_.note(lent.ticket()));
+    {
+      const BorrowedLease lease = must(user.agent.borrow(user.peer, noteAt(user.agent)));
+      const Selection here = blocks({.base = user.here(), .bytes = kBlock, .count = 1});
+      Transfer transfer = must(user.agent.plan(OpKind::kRead, lease, here));
+      read(transfer);
+    }
+    must(user.peer.note("whole"));
+    noteAt(owner.agent);
+    return poll([&] { return lent.state() == LeaseState::kReturned; });
   }
   // Its end at the publisher, once both handles are closed.
   bool fetch() {
@@ -81,14 +109,16 @@ class Bench {
   }
 
   Pair pair_;
+  const Peer at_owner_;
   const Run run_{.base = 0, .bytes = kBlock, .count = 1};
   std::uint64_t version_ = 0;
   Times again_{"a read, posted again"}, planned_{"a read, planned and posted"};
+  Times by_hand_{"a read under a lease, by hand with three notes"};
   Times whole_{"a parcel, until both ends know"};
   Times publish_{"  publish()"}, fetch_{"  fetch()"}, fetched_{"  until it is fetched"};
   Times ended_{"  until the publisher knows"};
-  const std::vector<Times*> all_{&again_, &planned_, &whole_, &publish_,
-                                 &fetch_, &fetched_, &ended_};
+  const std::vector<Times*> all_{&again_,   &planned_, &by_hand_, &whole_,
+                                 &publish_, &fetch_,   &fetched_, &ended_};
 };
 
 }  // namespace

@@ -257,12 +257,10 @@ Result<Transfer> Agent::plan(OpKind kind, const BorrowedLease& lease, const Sele
 
 Result<Lease> Agent::lease(const Peer& peer, const Selection& blocks, LeaseOptions options) {
   VIADUCT_TRY(auto taken, agent::takenBlocks(blocks));
-  auto ranges = core::rangesOf(taken);  // blocks never overlap
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("lease"));
   VIADUCT_TRY(const auto impl, ownPeer(*impl_, peer.impl_, "lease"));
-  VIADUCT_TRY(auto lent,
-              impl->leases().lend(std::move(taken), *std::move(ranges), std::move(options)));
+  VIADUCT_TRY(auto lent, impl->leases().lend(std::move(taken), std::move(options)));
   return Lease(std::move(lent));
 }
 

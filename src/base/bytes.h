@@ -49,10 +49,9 @@ class Writer {
   template <class T>
   Writer& put(T value) {
     static_assert(std::is_unsigned_v<T>);
-    const std::size_t at = out_.size();
-    out_.resize(at + sizeof(T));
-    storeLittle(out_.data() + at, value);
-    return *this;
+    std::array<std::byte, sizeof(T)> bytes;
+    storeLittle(bytes.data(), value);
+    return raw(bytes);
   }
   Writer& raw(std::span<const std::byte> bytes) {
     out_.insert(out_.end(), bytes.begin(), bytes.end());
@@ -63,6 +62,18 @@ class Writer {
     return put(static_cast<std::uint32_t>(bytes.size())).raw(bytes);
   }
   Writer& text(std::string_view text) { return sized(bytesOf(text)); }
+  // Seven bits in each byte, the lowest first; the top bit says that more follow.
+  template <class... Number>
+  Writer& varints(Number... numbers) {
+    std::array<std::byte, 10 * sizeof...(numbers)> bytes;
+    std::size_t count = 0;
+    const auto add = [&](std::uint64_t left) {
+      for (; left >= 0x80U; left >>= 7U) bytes[count++] = static_cast<std::byte>(left | 0x80U);
+      bytes[count++] = static_cast<std::byte>(left);
+    };
+    (add(numbers), ...);
+    return raw(std::span(bytes).first(count));
+  }
 
   Bytes take() { return std::move(out_); }
   const Bytes& bytes() const { return out_; }
@@ -90,6 +101,20 @@ class Reader {
     return part;
   }
   std::span<const std::byte> sized() { return raw(get<std::uint32_t>()); }
+  std::uint64_t varint() {
+    std::uint64_t number = 0;
+    std::size_t at = 0;
+    for (unsigned shift = 0; shift < 64 && ok_ && at < in_.size(); shift += 7) {
+      const auto byte = static_cast<std::uint64_t>(in_[at++]);
+      number |= (byte & 0x7fU) << shift;
+      if ((byte & 0x80U) != 0) continue;
+      in_ = in_.subspan(at);
+      return number;
+    }
+    if (ok_ && at < in_.size()) refuse();  // longer than any number
+    ok_ = false;
+    return 0;
+  }
   std::string text() { return std::string(textOf(sized())); }
   template <std::size_t N>
   std::array<std::uint8_t, N> array() {

@@ -62,9 +62,6 @@ struct WantMessage {
   std::string group = {};
   std::uint32_t size = 1, rank = 0, at_least = 0;
   std::vector<ParcelPart> parts = {};  // empty: all
-
-  // The rank has all the facts: every part, and no other rank beside it.
-  bool decides() const { return size == 1 && parts.empty(); }
 };
 auto fields(base::Is<WantMessage> auto& m) {
   return base::list(m.number, base::line(kMaxParcelName, m.name), m.version, m.layout, m.exact,
@@ -94,17 +91,19 @@ auto fields(base::Is<ReadyMessage> auto& m) {
   return base::list(m.number, m.part, base::line(kMaxParcelName, m.holder), m.ticket, m.digests);
 }
 
-// The rank has read its parts, or gives up.
+// The rank has read its parts, or gives up. `decided`: its fetch has ended so. Otherwise it waits
+// for the verdict.
 struct ReportMessage {
   std::uint64_t number = 0;
   ParcelEnd end = {};
+  bool decided = false;
 };
 // The owner's word about a group. A rank that decides by itself answers with a report.
 struct VerdictMessage {
   std::uint64_t number = 0;
   ParcelEnd end = {};
 };
-auto fields(base::Is<ReportMessage> auto& m) { return std::tie(m.number, m.end); }
+auto fields(base::Is<ReportMessage> auto& m) { return std::tie(m.number, m.end, m.decided); }
 auto fields(base::Is<VerdictMessage> auto& m) { return std::tie(m.number, m.end); }
 
 // A publishing rank has parts of a parcel. Its numbers ascend from 1 in a session.

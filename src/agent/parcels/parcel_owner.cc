@@ -214,6 +214,7 @@ ParcelOwner::TakingGroup& ParcelOwner::groupOf(const GroupKey& key, const WantMe
   if (is_new) {
     at->second.key = key;
     at->second.first = want;
+    at->second.decides = want.size == 1 && want.parts.empty();
   }
   return at->second;
 }
@@ -353,6 +354,8 @@ void ParcelOwner::admit(TakingGroup& group, Taker& taker) {
     end.version = spec.version;
     return decide(group, std::move(end));
   }
+  if (group.first.size == 1 && !taker.parts.empty())
+    group.decides = std::set(taker.parts.begin(), taker.parts.end()).size() == spec.parts.size();
   tell(taker, OfferMessage{taker.id.number, spec.version, spec.layout, spec.parts});
   for (const auto& [part, state] : group.parcel->parts)
     if (state.ready) lend(group, taker, part, state.holder);
@@ -387,11 +390,14 @@ Status ParcelOwner::report(std::uint64_t session, const ReportMessage& report) {
   ParcelEnd end = report.end;
   end.consumer = taker->rank;
   if (group->parcel != nullptr) end.version = group->parcel->spec.version;
-  if (group->first.decides()) {
+  if (group->decides) {
+    // A rank that gives up before it gets the offer does not know that it decides.
+    if (!report.decided && group->cut) end = *group->cut;
     if (end.outcome == ParcelOutcome::kWhole) {
       end.consumer.reset();
       end.ranks = {taker->rank};
     }
+    if (!report.decided) tell(*taker, VerdictMessage{report.number, end});
     settle(*group, std::move(end));
   } else if (end.outcome == ParcelOutcome::kWhole) {
     taker->read = group->parcel != nullptr;
@@ -432,7 +438,7 @@ void ParcelOwner::leaseEnded(TakerId id, ParcelPart part) {
 void ParcelOwner::decide(TakingGroup& group, ParcelEnd end) {
   if (group.verdict || group.cut) return;
   if (group.parcel != nullptr) end.version = group.parcel->spec.version;
-  if (!group.first.decides()) return settle(group, std::move(end));
+  if (!group.decides) return settle(group, std::move(end));
   group.cut = end;
   for (const Taker& taker : group.takers) {
     tell(taker, VerdictMessage{taker.id.number, end});
@@ -444,7 +450,7 @@ void ParcelOwner::settle(TakingGroup& group, ParcelEnd end) {
   if (group.verdict) return;
   group.verdict = std::move(end);
   for (const Taker& taker : group.takers) {
-    if (!group.first.decides()) tell(taker, VerdictMessage{taker.id.number, *group.verdict});
+    if (!group.decides) tell(taker, VerdictMessage{taker.id.number, *group.verdict});
     if (group.verdict->outcome != ParcelOutcome::kWhole) cutOff(group, taker);
   }
   finish(group);
@@ -459,8 +465,8 @@ void ParcelOwner::cutOff(const TakingGroup& group, const Taker& taker) {
 }
 
 void ParcelOwner::decideIfRead(TakingGroup& group) {
-  if (group.verdict || group.first.decides() || group.takers.size() < group.first.size ||
-      group.parcel == nullptr || !group.parcel->whole())
+  if (group.verdict || group.takers.size() < group.first.size || group.parcel == nullptr ||
+      !group.parcel->whole())
     return;
   ParcelEnd end{.version = group.parcel->spec.version};
   for (const Taker& taker : group.takers) {
@@ -476,8 +482,7 @@ void ParcelOwner::lose(TakingGroup& group, Taker& taker, const Error& why) {
   cutOff(group, taker);
   if (group.verdict) return finish(group);
   const auto lost = static_cast<std::size_t>(std::ranges::count(group.takers, true, &Taker::lost));
-  if (!group.first.decides() && group.first.at_least != 0 &&
-      group.first.size - lost >= group.first.at_least)
+  if (group.first.at_least != 0 && group.first.size - lost >= group.first.at_least)
     return decideIfRead(group);
   ParcelEnd end{.outcome = ParcelOutcome::kLost, .consumer = taker.rank, .why = why};
   if (group.parcel != nullptr) end.version = group.parcel->spec.version;

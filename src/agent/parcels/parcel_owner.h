@@ -123,7 +123,8 @@ class ParcelOwner {
     WantMessage first = {};
     Parcel* parcel = nullptr;  // null: waits for a version
     std::vector<Taker> takers = {};
-    std::optional<ParcelEnd> cut = {};  // told to a rank that decides by itself
+    bool decides = false;               // its one rank takes every part, and decides by itself
+    std::optional<ParcelEnd> cut = {};  // told to such a rank
     std::optional<ParcelEnd> verdict = {};
     bool counted = false;
   };

@@ -101,6 +101,7 @@ class ParcelWorld {
       } else if (auto* const cut = std::get_if<CutTaker>(&action)) {
         to_holders_.emplace_back(*cut);
       } else if (auto* const group = std::get_if<GroupOver>(&action)) {
+        if (!group->group.empty()) counted_[group->group] = group->end.outcome;
         if (group->end.outcome == ParcelOutcome::kWhole) {
           EXPECT_TRUE(owner.missing(group->parcel).empty())
               << "a parcel of which parts are missing";
@@ -269,6 +270,7 @@ class ParcelWorld {
   std::set<Holder> holders_{0};
   std::vector<std::unique_ptr<SimulatedFetch>> fetches_;
   std::set<std::uint64_t> over_;
+  std::map<std::string, ParcelOutcome> counted_;  // of groups, at the owner
   std::vector<SimulatedLease> leases_;
   std::map<std::uint64_t, std::deque<ParcelMessage>> to_owner_, to_consumer_;
 
@@ -349,8 +351,9 @@ class RandomParcels : public ParcelWorld {
   void fetchSome() {
     WantMessage want{.name = chance(70) ? "a" : "b", .version = below(versions_ + 2)};
     want.exact = chance(30);
-    if (chance(20)) want.parts = {{.rank = 0, .component = 0}};
+    if (chance(40)) want.parts = {{.rank = 0, .component = 0}};  // at times these are all
     if (chance(50)) {
+      want.group = "alone " + std::to_string(++last_group_);
       if (!sessions_.empty()) fetch(sessions_[below(sessions_.size())], want);
       return;
     }
@@ -448,6 +451,7 @@ class RandomParcels : public ParcelWorld {
       act(*fetch);
       settle();
     }
+    alive_ = std::set(sessions_.begin(), sessions_.end());
     for (const std::uint64_t session : sessions_) loseSession(session);
     settle();
   }
@@ -467,6 +471,11 @@ class RandomParcels : public ParcelWorld {
         EXPECT_TRUE(end.why) << "an end that is not whole has a reason";
       }
       if (fetch->size > 1) groups[fetch->group].push_back(fetch.get());
+      const auto counted = counted_.find(fetch->group);
+      if (fetch->size == 1 && alive_.contains(fetch->session) && counted != counted_.end()) {
+        EXPECT_EQ(counted->second, end.outcome) << fetch->group << ": the ends differ";
+        ++alone_;
+      }
     }
     for (const auto& [name, fetches] : groups) {
       const ParcelEnd* common = nullptr;
@@ -484,26 +493,30 @@ class RandomParcels : public ParcelWorld {
     EXPECT_TRUE(leases_.empty());
   }
   int wholeFetches() const { return whole_; }
+  int alone() const { return alone_; }
 
  private:
   std::vector<std::uint64_t> sessions_, live_;
   std::map<std::uint64_t, Holder> holder_of_;
   std::vector<WantMessage> later_;
   std::uint64_t versions_ = 0, last_group_ = 0, last_holder_ = 1000;
-  int whole_ = 0;
+  std::set<std::uint64_t> alive_;  // sessions that were never lost
+  int whole_ = 0, alone_ = 0;
 };
 
 TEST(ParcelStates, RandomWorldsEndOnceAndAlike) {
-  int whole = 0;
+  int whole = 0, alone = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomParcels world(seed);
     world.run(600);
     world.judge();
     whole += world.wholeFetches();
+    alone += world.alone();
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(whole, 600) << "most worlds have fetches that end well";
+  EXPECT_GT(alone, 600) << "most worlds have ranks without a group";
 }
 
 // The verdicts that the owner tells, by session.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace viaduct::agent {
 namespace {
@@ -17,16 +16,23 @@ Error brokenOffer(std::string detail) {
 
 }  // namespace
 
-ParcelTaker::ParcelTaker(WantMessage want) : want_(std::move(want)) {
+ParcelTaker::ParcelTaker(WantMessage want)
+    : want_(std::move(want)), decides_(want_.size == 1 && want_.parts.empty()) {
   actions_.emplace_back(TellOwner{want_});
 }
 
 void ParcelTaker::offered(const OfferMessage& offer) {
   if (state_ != State::kAsking) return;
   version_ = offer.version;
-  const std::set<ParcelPart> declared(offer.parts.begin(), offer.parts.end());
-  wanted_ =
-      want_.parts.empty() ? declared : std::set<ParcelPart>(want_.parts.begin(), want_.parts.end());
+  std::vector<ParcelPart> declared = offer.parts;
+  std::ranges::sort(declared);
+  declared.erase(std::ranges::unique(declared).begin(), declared.end());
+  bool has_all = !declared.empty();
+  for (const ParcelPart part : want_.parts.empty() ? declared : want_.parts) {
+    parts_.emplace(part, PartState::kWanted);
+    has_all = has_all && std::ranges::binary_search(declared, part);
+  }
+  decides_ = want_.size == 1 && parts_.size() == declared.size();
   state_ = State::kReading;
   const bool right = want_.exact ? version_ == want_.version : version_ >= want_.version;
   if (!right)
@@ -34,7 +40,7 @@ void ParcelTaker::offered(const OfferMessage& offer) {
         {.outcome = ParcelOutcome::kFailed,
          .why = brokenOffer(fmt::format("version {} was offered, and {}{} was wanted", version_,
                                         want_.version, want_.exact ? "" : " or a newer one"))});
-  if (wanted_.empty() || !std::ranges::includes(declared, wanted_))
+  if (!has_all)
     fail({.outcome = ParcelOutcome::kFailed,
           .why = brokenOffer("the offer lacks a part that was wanted")});
 }
@@ -42,20 +48,23 @@ void ParcelTaker::offered(const OfferMessage& offer) {
 void ParcelTaker::ready(ReadyMessage ready) {
   if (state_ != State::kReading) return;
   const ParcelPart part = ready.part;
-  if (!wanted_.contains(part) || reading_.contains(part) || read_.contains(part))
+  if (!is(part, PartState::kWanted))
     return fail({.outcome = ParcelOutcome::kFailed,
                  .part = part,
                  .why = brokenOffer("a part is ready that was not wanted, or is ready twice")});
-  reading_.insert(part);
+  parts_[part] = PartState::kReading;
+  ++reading_;
   actions_.emplace_back(ReadPart{std::move(ready)});
 }
 
 void ParcelTaker::readEnded(ParcelPart part, std::optional<Error> why) {
-  if (reading_.erase(part) == 0) return;
-  if (!why) read_.insert(part);
+  if (!is(part, PartState::kReading)) return;
+  parts_[part] = why ? PartState::kWanted : PartState::kRead;
+  --reading_;
+  if (!why) ++read_;
   if (state_ == State::kReading && why)
     fail({.outcome = ParcelOutcome::kFailed, .part = part, .why = std::move(why)});
-  else if (state_ == State::kReading && read_.size() == wanted_.size())
+  else if (state_ == State::kReading && hasAll())
     report({.ranks = {want_.rank}});
   endIfIdle();
 }
@@ -63,11 +72,10 @@ void ParcelTaker::readEnded(ParcelPart part, std::optional<Error> why) {
 // The owner asks a rank that decides by itself to end, and a rank that does not is told its end.
 void ParcelTaker::heardVerdict(ParcelEnd end) {
   if (!isUndecided()) return;
-  const bool read_all = !wanted_.empty() && read_.size() == wanted_.size();
-  if (end.outcome == ParcelOutcome::kWhole && (want_.decides() || !read_all))
+  if (end.outcome == ParcelOutcome::kWhole && (decides_ || !hasAll()))
     end = {.outcome = ParcelOutcome::kFailed,
            .why = brokenOffer("the owner says whole before all parts were read")};
-  if (want_.decides()) return report(std::move(end));
+  if (decides_) return report(std::move(end));
   finish(std::move(end));
 }
 
@@ -87,30 +95,30 @@ void ParcelTaker::fail(ParcelEnd end) {
 // The first word of a rank that decides by itself is its end. Otherwise the owner answers.
 void ParcelTaker::report(ParcelEnd end) {
   end.version = version_;
-  actions_.emplace_back(TellOwner{ReportMessage{want_.number, end}});
-  if (want_.decides()) return finish(std::move(end));
+  actions_.emplace_back(TellOwner{ReportMessage{want_.number, end, decides_}});
+  if (decides_) return finish(std::move(end));
   state_ = State::kJudged;
-  if (end.outcome != ParcelOutcome::kWhole && !reading_.empty())
-    actions_.emplace_back(CancelReads{});
+  if (end.outcome != ParcelOutcome::kWhole && reading_ != 0) actions_.emplace_back(CancelReads{});
 }
 
 void ParcelTaker::finish(ParcelEnd end) {
   if (version_ != 0) end.version = version_;
   end_ = std::move(end);
   state_ = State::kEnding;
-  if (!reading_.empty()) actions_.emplace_back(CancelReads{});
+  if (reading_ != 0) actions_.emplace_back(CancelReads{});
   endIfIdle();
 }
 
 void ParcelTaker::endIfIdle() {
-  if (state_ != State::kEnding || !reading_.empty()) return;
+  if (state_ != State::kEnding || reading_ != 0) return;
   state_ = State::kEnded;
   actions_.emplace_back(FetchOver{*end_});
 }
 
 std::vector<ParcelPart> ParcelTaker::missing() const {
   std::vector<ParcelPart> out;
-  std::ranges::set_difference(wanted_, read_, std::back_inserter(out));
+  for (const auto& [part, state] : parts_)
+    if (state != PartState::kRead) out.push_back(part);
   return out;
 }
 

@@ -81,16 +81,17 @@ Error neverGiven(std::uint64_t number, std::uint64_t last) {
 // A consumer is told of a part in one message, with the ticket of its lease and the digests.
 Status checkSize(const HeldPart& part) {
   constexpr std::size_t kMostOfRun = 40, kRest = 4096;  // bytes of a run in a ticket; names, ids
-  std::size_t bytes = part.blocks.runs() * kMostOfRun + part.digests.size() + kRest;
+  std::size_t bytes = part.taken.blocks.runs() * kMostOfRun + part.digests.size() + kRest;
   if (bytes <= kMaxNoteBytes) return Ok{};
-  bytes = LeaseTicket{.blocks = part.blocks}.encode().size() + part.digests.size() + kRest;
+  bytes = LeaseTicket{.blocks = part.taken.blocks}.encode().size() + part.digests.size() + kRest;
   if (bytes <= kMaxNoteBytes) return Ok{};
-  return Error{.code = Code::kInvalid,
-               .operation = "parcel",
-               .detail = fmt::format("a part of {} runs of blocks, with {} bytes of digests, needs "
-                                     "a message of {} bytes; the limit is {}",
-                                     part.blocks.runs(), part.digests.size(), bytes, kMaxNoteBytes),
-               .remedy = "divide it into several parts, or lay its blocks in fewer runs"};
+  return Error{
+      .code = Code::kInvalid,
+      .operation = "parcel",
+      .detail = fmt::format("a part of {} runs of blocks, with {} bytes of digests, needs "
+                            "a message of {} bytes; the limit is {}",
+                            part.taken.blocks.runs(), part.digests.size(), bytes, kMaxNoteBytes),
+      .remedy = "divide it into several parts, or lay its blocks in fewer runs"};
 }
 
 }  // namespace
@@ -114,13 +115,12 @@ Error errorOf(const ParcelEnd& end, const std::string& name) {
 
 Result<HeldPart> heldPart(Publication& publication, const Selection& blocks) {
   HeldPart out;
-  VIADUCT_TRY(out.blocks, takenBlocks(blocks));
-  out.ranges = *core::rangesOf(out.blocks);  // blocks never overlap
+  VIADUCT_TRY(out.taken, takenBlocks(blocks));
   VIADUCT_CHECK(checkSize(out));
   if (!publication.options.digests) return out;
   auto held = publication.basis().hold();
   VIADUCT_CHECK(publication.basis().usable("parcel"));
-  const Selection selection{out.blocks, {}};
+  const Selection selection{out.taken.blocks, {}};
   BlockDigester digester(selection, publication.basis().blockMemory());
   held.unlock();
   std::vector<Digest> digests;
@@ -139,11 +139,12 @@ bool hasPart(Publication& publication, const PublishedPart& part) {
     const auto held = publication.basis().hold();
     const auto found = publication.parts.find(part.part);
     if (found == publication.parts.end()) return false;
-    there = found->second.blocks;
+    there = found->second.taken.blocks;
   }
   const auto given = takenBlocks(part.blocks);
-  bool same = given && there.runs() == given->runs();
-  for (std::size_t i = 0; same && i < there.runs(); ++i) same = there.run(i) == given->run(i);
+  bool same = given && there.runs() == given->blocks.runs();
+  for (std::size_t i = 0; same && i < there.runs(); ++i)
+    same = there.run(i) == given->blocks.run(i);
   return same;
 }
 
@@ -384,9 +385,9 @@ Result<ReadyMessage> Parcels::lendPart(const LentKey& key,
     const auto held = basis->hold();
     leaseOver(key);
   };
-  VIADUCT_TRY(auto lease, peer->leases().lend(
-                              part.blocks, part.ranges,
-                              {.duration = Duration::max(), .on_end = std::move(on_end)}, true));
+  VIADUCT_TRY(auto lease,
+              peer->leases().lend(
+                  part.taken, {.duration = Duration::max(), .on_end = std::move(on_end)}, true));
   ReadyMessage ready{.number = key.taker.number,
                      .part = key.part,
                      .ticket = peer->leases().ticketOf(*lease),
@@ -476,10 +477,9 @@ void Parcels::begin(const std::shared_ptr<Fetching>& fetching, ReadyMessage read
 // early. So only as many run as keep the rails busy. A read makes room and plans without the lock,
 // so a callback does that.
 void Parcels::startReads(const std::shared_ptr<Fetching>& fetching, HolderReads& holder) {
-  while (!holder.queue.empty() &&
+  while (holder.next < holder.queue.size() &&
          (holder.running < kEnoughParts || holder.running_bytes < kEnoughBytes)) {
-    const ParcelPart part = holder.queue.front();
-    holder.queue.pop_front();
+    const ParcelPart part = holder.queue[holder.next++];
     PartRead& read = fetching->reads.at(part);
     read.running_at = &holder;
     ++holder.running;
@@ -494,8 +494,10 @@ void Parcels::cancelReads(const std::shared_ptr<Fetching>& fetching) {
     if (read.transfer) read.transfer->cancel();
   }
   for (auto& [peer, holder] : fetching->holders)
-    for (const ParcelPart part : std::exchange(holder.queue, {}))
-      basis_.owe([this, fetching, part] { readEnded(fetching, part, cancelledRead(part)); });
+    for (; holder.next < holder.queue.size(); ++holder.next)
+      basis_.owe([this, fetching, part = holder.queue[holder.next]] {
+        readEnded(fetching, part, cancelledRead(part));
+      });
 }
 
 void Parcels::read(const std::shared_ptr<Fetching>& fetching, ParcelPart part) {

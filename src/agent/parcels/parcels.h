@@ -6,7 +6,6 @@
 #include <viaduct/parcel.h>
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "agent/parcels/parcel_taker.h"
 #include "agent/peers/lease_impl.h"
 #include "agent/peers/parcel_frames.h"
+#include "agent/session/lease_ticket.h"
 #include "base/attempt.h"
 #include "base/poller.h"
 
@@ -32,9 +32,8 @@ class TransferImpl;
 
 // A part that this agent has made ready.
 struct HeldPart {
-  Blocks blocks = {};
-  std::vector<Extent> ranges = {};  // core::rangesOf() the blocks
-  base::Bytes digests = {};         // encoded; empty without digests
+  TakenBlocks taken = {};
+  base::Bytes digests = {};  // encoded; empty without digests
 };
 
 // The publisher's end, behind PublishedParcel.
@@ -71,7 +70,8 @@ class Publication {
 
 // The reads of a fetch from one agent.
 struct HolderReads {
-  std::deque<ParcelPart> queue = {};  // in the order in which the parts became ready
+  std::vector<ParcelPart> queue = {};  // in the order in which the parts became ready
+  std::size_t next = 0;                // in the queue
   std::uint64_t running = 0, running_bytes = 0;
 };
 

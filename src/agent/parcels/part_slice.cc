@@ -91,9 +91,9 @@ Status checkApart(const std::vector<PartInto>& into) {
     if (!parts.insert(one.part).second)
       return bad(one.part, "it is taken twice",
                  "take each part once; a slice may have many ranges");
-    VIADUCT_TRY(const Blocks here, takenBlocks(one.into));
-    VIADUCT_CHECK(checkHave(one, here.count()));
-    forEachBlock(here, [&](const Extent& block) { extents.push_back(block); });
+    VIADUCT_TRY(const TakenBlocks here, takenBlocks(one.into));
+    VIADUCT_CHECK(checkHave(one, here.blocks.count()));
+    extents.insert(extents.end(), here.ranges.begin(), here.ranges.end());
   }
   if (auto apart = Blocks::list(extents); !apart && !extents.empty())
     return bad(into.back().part, fmt::format("memory for parts overlaps: {}", apart.error().detail),
@@ -143,7 +143,8 @@ Result<PartCopy> copyOf(const Blocks& part, std::vector<Digest> digests, PartInt
     VIADUCT_TRY(Blocks there, sliceOf(part, into.slice));
     return PartCopy{.here = std::move(into.into), .there = {.blocks = std::move(there)}};
   }
-  VIADUCT_TRY(Blocks here, takenBlocks(into.into));
+  VIADUCT_TRY(TakenBlocks taken, takenBlocks(into.into));
+  Blocks& here = taken.blocks;
   VIADUCT_CHECK(checkSameBlocks(part, here, into));
   VIADUCT_CHECK(checkHave(into, here.count()));
   if (digests.size() != part.count())

@@ -97,29 +97,29 @@ core::PinMap PeerLeases::reachedPins(MemoryAccess access) const {
   return core::PinMap(std::move(out));
 }
 
-Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<Extent> ranges,
-                                                    LeaseOptions options, bool goes_on) {
+Result<std::shared_ptr<LentLease>> PeerLeases::lend(TakenBlocks taken, LeaseOptions options,
+                                                    bool goes_on) {
   VIADUCT_CHECK(checkDuration("lease", options.duration));
   if (options.access == MemoryAccess::kWriteOnly)
     return bad("lease", "no lease is write-only", "lend for reading, or for reading and writing");
   if (!(goes_on ? peer_.isAlive() : peer_.state() == PeerState::kReady))
     return peer_.notReady("lease");
-  VIADUCT_CHECK(mayLend(ranges, options.access));
+  VIADUCT_CHECK(mayLend(taken.ranges, options.access));
   if (lent_.size() >= kMostLent)
     return Error{.code = Code::kExhausted,
                  .operation = "lease",
                  .detail = fmt::format("{} leases to this peer are live", kMostLent),
                  .peer = peer_.name(),
                  .remedy = "lend more blocks with one lease, or for a shorter time"};
-  if (const auto shared = basis_.lentRanges().add(ranges, options.access))
+  if (const auto shared = basis_.lentRanges().add(taken.ranges, options.access))
     return bad("lease", fmt::format("another lease has the address {:#x}", *shared),
                "end that lease first; a lease for writing shares no byte with another one");
   auto lease = std::make_shared<LentLease>(basis_.shared_from_this(), peer_.shared_from_this(),
-                                           ++last_number_, options.access, std::move(blocks),
+                                           ++last_number_, options.access, std::move(taken.blocks),
                                            std::move(options.on_end));
   lease->epoch = peer_.epoch();
   lease->borrower_id = peer_.theirId();
-  lease->ranges = std::move(ranges);
+  lease->ranges = std::move(taken.ranges);
   lent_.emplace(lease->number(), lease);
   setDue(*lease, after(basis_.now(), basis_.lentFor(options.duration)));
   ++basis_.counts().lent.live;

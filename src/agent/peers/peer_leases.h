@@ -36,10 +36,10 @@ class PeerLeases {
   PeerLeases& operator=(const PeerLeases&) = delete;
   ~PeerLeases() = default;
 
-  // The owner's end. Lends the blocks; `ranges` is core::rangesOf() them. `goes_on`: for work that
-  // the peer has begun, which may be ready before this end, or while an end drains.
-  Result<std::shared_ptr<LentLease>> lend(Blocks blocks, std::vector<Extent> ranges,
-                                          LeaseOptions options, bool goes_on = false);
+  // The owner's end. `goes_on`: for work that the peer has begun, which may be ready before this
+  // end, or while an end drains.
+  Result<std::shared_ptr<LentLease>> lend(TakenBlocks taken, LeaseOptions options,
+                                          bool goes_on = false);
   base::Bytes ticketOf(const LentLease& lease) const;
   Status renew(LentLease& lease, Duration duration);
   // Asks the borrower to end a live lease. The lease has its outcome once the borrower has

@@ -27,37 +27,18 @@ auto headOf(auto& t) {
                     base::atMost(MemoryAccess::kReadOnly, t.access));
 }
 
-// Seven bits in each byte, the lowest first; the top bit says that more follow.
-void putNumber(base::Writer& out, std::uint64_t number) {
-  for (; number >= 0x80U; number >>= 7U) out.put(static_cast<std::uint8_t>(number | 0x80U));
-  out.put(static_cast<std::uint8_t>(number));
-}
-
-std::uint64_t getNumber(base::Reader& in) {
-  std::uint64_t number = 0;
-  for (unsigned shift = 0; shift < 64; shift += 7) {
-    const auto byte = in.get<std::uint8_t>();
-    number |= (byte & std::uint64_t{0x7f}) << shift;
-    if ((byte & 0x80U) == 0) return number;
-  }
-  in.refuse();
-  return 0;
-}
-
 // A signed distance as a number that is small if the distance is.
 std::uint64_t folded(std::uint64_t distance) { return (distance << 1U) ^ (0 - (distance >> 63U)); }
 std::uint64_t unfolded(std::uint64_t number) { return (number >> 1U) ^ (0 - (number & 1U)); }
 
 // Each run is told by its distance from the end of the run before.
 void putRuns(base::Writer& out, const Blocks& blocks) {
-  putNumber(out, blocks.runs());
+  out.varints(blocks.runs());
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < blocks.runs(); ++i) {
     const Run run = blocks.run(i);
-    putNumber(out, folded(run.base - end));
-    putNumber(out, run.bytes);
-    putNumber(out, run.count);
-    if (run.count > 1) putNumber(out, run.stride);
+    out.varints(folded(run.base - end), run.bytes, run.count);
+    if (run.count > 1) out.varints(run.stride);
     end = run.base + (run.count - 1) * run.stride + run.bytes;
   }
 }
@@ -65,12 +46,12 @@ void putRuns(base::Writer& out, const Blocks& blocks) {
 std::vector<Run> getRuns(base::Reader& in) {
   std::vector<Run> runs;
   std::uint64_t end = 0;
-  for (auto left = getNumber(in); left > 0 && in.ok(); --left) {
-    Run run{.base = end + unfolded(getNumber(in)),
+  for (auto left = in.varint(); left > 0 && in.ok(); --left) {
+    Run run{.base = end + unfolded(in.varint()),
             .stride = 0,
-            .bytes = getNumber(in),
-            .count = getNumber(in)};
-    run.stride = run.count > 1 ? getNumber(in) : run.bytes;
+            .bytes = in.varint(),
+            .count = in.varint()};
+    run.stride = run.count > 1 ? in.varint() : run.bytes;
     end = run.base + (run.count - 1) * run.stride + run.bytes;
     runs.push_back(run);
   }
@@ -93,7 +74,7 @@ void append(std::vector<Run>& runs, const Extent& block) {
 
 // Nothing if a run is impossible, there are too many blocks, or two share a byte. Unlike
 // Blocks::of(), its time depends on the number of blocks alone, not on their places.
-std::optional<Blocks> blocksOf(std::vector<Run> runs) {
+std::optional<TakenBlocks> blocksOf(std::vector<Run> runs) {
   std::uint64_t count = 0;
   for (const Run& run : runs) {
     if (!core::DisjointBlocks::valid(run) || run.count > kMaxLeaseBlocks) return std::nullopt;
@@ -101,8 +82,9 @@ std::optional<Blocks> blocksOf(std::vector<Run> runs) {
     if (count > kMaxLeaseBlocks) return std::nullopt;
   }
   Blocks blocks = core::DisjointBlocks::of(std::move(runs));
-  if (!core::rangesOf(blocks)) return std::nullopt;
-  return blocks;
+  auto ranges = core::rangesOf(blocks);
+  if (!ranges) return std::nullopt;
+  return TakenBlocks{std::move(blocks), *std::move(ranges)};
 }
 
 }  // namespace
@@ -124,13 +106,13 @@ Result<LeaseTicket> LeaseTicket::decode(std::span<const std::byte> blob) {
     return base::corruptedBlob(kTicket,
                                fmt::format("the ticket's content: {}",
                                            in.finished() ? "beyond what is allowed" : in.fault()));
-  auto blocks = blocksOf(std::move(runs));
-  if (!blocks) return base::corruptedBlob(kTicket, "the ticket's blocks are impossible");
-  ticket.blocks = *std::move(blocks);
+  auto lent = blocksOf(std::move(runs));
+  if (!lent) return base::corruptedBlob(kTicket, "the ticket's blocks are impossible");
+  ticket.blocks = std::move(lent->blocks);
   return ticket;
 }
 
-Result<Blocks> takenBlocks(const Selection& selection) {
+Result<TakenBlocks> takenBlocks(const Selection& selection) {
   const auto bad = [](std::string detail, std::string remedy) {
     return Error{.code = Code::kInvalid,
                  .operation = "lease",
@@ -142,7 +124,8 @@ Result<Blocks> takenBlocks(const Selection& selection) {
   if (count == 0 || count > kMaxLeaseBlocks)
     return bad(fmt::format("a lease of {} blocks; the limit is {}", count, kMaxLeaseBlocks),
                "lend at least one block, and many blocks with several leases");
-  if (selection.indices.empty()) return all;
+  if (selection.indices.empty())
+    return TakenBlocks{all, *core::rangesOf(all)};  // they never overlap
   std::vector<Run> runs;
   for (const std::uint32_t index : selection.indices) {
     if (index >= all.count())
@@ -150,9 +133,9 @@ Result<Blocks> takenBlocks(const Selection& selection) {
                  "use indices below the number of blocks");
     append(runs, all[index]);
   }
-  auto blocks = blocksOf(std::move(runs));
-  if (!blocks) return bad("an index is named twice", "name each block once");
-  return *std::move(blocks);
+  auto taken = blocksOf(std::move(runs));
+  if (!taken) return bad("an index is named twice", "name each block once");
+  return *std::move(taken);
 }
 
 }  // namespace viaduct::agent

@@ -31,8 +31,12 @@ struct LeaseTicket {
   static Result<LeaseTicket> decode(std::span<const std::byte> blob);
 };
 
+struct TakenBlocks {
+  Blocks blocks = {};
+  std::vector<Extent> ranges = {};  // core::rangesOf() the blocks
+};
 // The blocks that a selection takes, as a list of their own. Blocks that follow each other at equal
 // distances become one run. Refuses indices out of range or named twice.
-Result<Blocks> takenBlocks(const Selection& selection);
+Result<TakenBlocks> takenBlocks(const Selection& selection);
 
 }  // namespace viaduct::agent

@@ -30,7 +30,7 @@ std::vector<Extent> extentsOf(const Blocks& blocks) {
 std::vector<Extent> carried(const Selection& selection) {
   const auto taken = takenBlocks(selection);
   if (!taken) return {};
-  const auto back = LeaseTicket::decode(ticketOf(*taken).encode());
+  const auto back = LeaseTicket::decode(ticketOf(taken->blocks).encode());
   return back ? extentsOf(back->blocks) : std::vector<Extent>{};
 }
 
@@ -73,7 +73,7 @@ TEST(LeaseTicket, IsSmall) {
   EXPECT_LT(ticketOf(*many).encode().size(), 150U);
   Indices scattered;
   for (std::uint32_t i = 0; i < 1000; ++i) scattered.push_back(i * 7919 % 1'000'000);
-  EXPECT_LT(ticketOf(*takenBlocks({*many, scattered})).encode().size(), 10'000U);
+  EXPECT_LT(ticketOf(takenBlocks({*many, scattered})->blocks).encode().size(), 10'000U);
 }
 
 TEST(LeaseTicket, OfBadSelectionsIsRefused) {
