@@ -29,7 +29,7 @@ void ParcelTaker::offered(const OfferMessage& offer) {
   declared.erase(std::ranges::unique(declared).begin(), declared.end());
   bool has_all = !declared.empty();
   for (const ParcelPart part : want_.parts.empty() ? declared : want_.parts) {
-    parts_.emplace(part, PartState::kWanted);
+    parts_.emplace(part, ReadState::kWanted);
     has_all = has_all && std::ranges::binary_search(declared, part);
   }
   decides_ = want_.size == 1 && parts_.size() == declared.size();
@@ -48,18 +48,18 @@ void ParcelTaker::offered(const OfferMessage& offer) {
 void ParcelTaker::ready(ReadyMessage ready) {
   if (state_ != State::kReading) return;
   const ParcelPart part = ready.part;
-  if (!is(part, PartState::kWanted))
+  if (!is(part, ReadState::kWanted))
     return fail({.outcome = ParcelOutcome::kFailed,
                  .part = part,
                  .why = brokenOffer("a part is ready that was not wanted, or is ready twice")});
-  parts_[part] = PartState::kReading;
+  parts_[part] = ReadState::kReading;
   ++reading_;
   actions_.emplace_back(ReadPart{std::move(ready)});
 }
 
 void ParcelTaker::readEnded(ParcelPart part, std::optional<Error> why) {
-  if (!is(part, PartState::kReading)) return;
-  parts_[part] = why ? PartState::kWanted : PartState::kRead;
+  if (!is(part, ReadState::kReading)) return;
+  parts_[part] = why ? ReadState::kWanted : ReadState::kRead;
   --reading_;
   if (!why) ++read_;
   if (state_ == State::kReading && why)
@@ -118,7 +118,7 @@ void ParcelTaker::endIfIdle() {
 std::vector<ParcelPart> ParcelTaker::missing() const {
   std::vector<ParcelPart> out;
   for (const auto& [part, state] : parts_)
-    if (state != PartState::kRead) out.push_back(part);
+    if (state != ReadState::kRead) out.push_back(part);
   return out;
 }
 

@@ -50,7 +50,7 @@ class ParcelTaker {
 
   const WantMessage& want() const { return want_; }
   std::uint64_t version() const { return version_; }
-  bool has(ParcelPart part) const { return is(part, PartState::kRead); }
+  bool has(ParcelPart part) const { return is(part, ReadState::kRead); }
   std::vector<ParcelPart> missing() const;
   bool isOffered() const { return state_ != State::kAsking; }
   const std::optional<ParcelEnd>& end() const { return end_; }
@@ -63,9 +63,9 @@ class ParcelTaker {
     kEnding,   // the end is known, and reads still run
     kEnded,
   };
-  enum class PartState : std::uint8_t { kWanted, kReading, kRead };
+  enum class ReadState : std::uint8_t { kWanted, kReading, kRead };
   bool isUndecided() const { return state_ < State::kEnding; }
-  bool is(ParcelPart part, PartState state) const {
+  bool is(ParcelPart part, ReadState state) const {
     const auto found = parts_.find(part);
     return found != parts_.end() && found->second == state;
   }
@@ -79,7 +79,7 @@ class ParcelTaker {
   State state_ = State::kAsking;
   bool decides_;  // it knows all the facts: it takes every part, and no other rank is beside it
   std::uint64_t version_ = 0;
-  std::map<ParcelPart, PartState> parts_;  // known once there is an offer
+  std::map<ParcelPart, ReadState> parts_;  // known once there is an offer
   std::size_t reading_ = 0, read_ = 0;     // parts in these states
   std::optional<ParcelEnd> end_;
   std::vector<TakerAction> actions_;
