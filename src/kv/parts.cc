@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "kv/layout.h"
@@ -146,6 +148,14 @@ Result<Selection> take(const KvLayout& layer, const Indices& ids, std::size_t gr
   return out;
 }
 
+// A part's plan has one group, so its errors say groups[0].
+Error ofGroup(Error why, std::size_t group) {
+  constexpr std::string_view kOnly = "groups[0]";
+  if (const auto at = why.detail.find(kOnly); at != std::string::npos)
+    why.detail.replace(at, kOnly.size(), fmt::format("groups[{}]", group));
+  return why;
+}
+
 }  // namespace
 }  // namespace viaduct::kv
 
@@ -197,11 +207,12 @@ Result<std::vector<PartInto>> KvLayers::into(std::span<const KvBlocks> groups) c
   std::vector<PartInto> out;
   out.reserve(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    VIADUCT_TRY(auto taken, plans_[i].plan.select(groups.subspan(plans_[i].group, 1)));
-    if (taken.source.blocks.count() == 0) continue;
+    auto taken = plans_[i].plan.select(groups.subspan(plans_[i].group, 1));
+    if (!taken) return kv::ofGroup(std::move(taken).error(), plans_[i].group);
+    if (taken->source.blocks.count() == 0) continue;
     out.push_back({.part = parts_[i],
-                   .into = std::move(taken.destination),
-                   .slice = std::move(taken.source.blocks)});
+                   .into = std::move(taken->destination),
+                   .slice = std::move(taken->source.blocks)});
   }
   return out;
 }

@@ -221,5 +221,15 @@ TEST(KvParts, ImpossibleRequestsAreRefused) {
   EXPECT_TRUE(has(into({}), "blocks of 0 groups"));
 }
 
+TEST(KvParts, AnErrorNamesItsGroup) {
+  const KvLayout layout = hybrid({});
+  const auto layers = KvLayers::plan(layout, layout);
+  const std::vector<KvBlocks> blocks{{.source = {0}, .destination = {1}},
+                                     {.source = {0, 1}, .destination = {2}}};
+  const auto out = layers->into(blocks);
+  ASSERT_FALSE(out);
+  EXPECT_TRUE(has(out.error().text(), "groups[1] names 2 source blocks")) << out.error().text();
+}
+
 }  // namespace
 }  // namespace viaduct::kv
