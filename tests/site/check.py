@@ -209,7 +209,7 @@ FIRST_RESULT = """new Promise((found) => {
   if (!look()) new MutationObserver(look).observe(document.body, {childList: true, subtree: true});
 })"""
 SHOWN = ("index.html", "docs/bench-flags.html", "reference/agent.html", "reference/python.html", "search.html")
-SEARCHES = {"lease": "lease", "drainState": "reference/agent", "viaduct_agent_open": "reference/c"}
+SEARCHES = {"lease": "lease", "exportCard": "reference/agent", "viaduct_agent_open": "reference/c"}
 
 
 def faults_in_browser(site, program, screenshots):
