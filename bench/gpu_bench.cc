@@ -131,7 +131,8 @@ class Bench {
  private:
   static double gigabytes(auto bytes) { return static_cast<double>(bytes) / 1e9; }
 
-  // A launch of the sum kernel over all of some blocks.
+  // Some blocks as the arguments of the kernel that sums them, ready to be launched again and
+  // again.
   class SumTable {
    public:
     SumTable(const std::shared_ptr<const Context>& context, std::uint64_t base, std::uint64_t block,

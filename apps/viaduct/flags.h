@@ -28,7 +28,7 @@ struct Flag {
   std::string_view form;
   std::string_view fallback;  // its default, as text; "required": the flag must be given
   std::string_view help;
-  // Parses the value. Null: the flag has no effect here, and `help` says what it is for.
+  // Parses the value. Null: this command accepts the flag without using it, and `help` says so.
   Status (*apply)(std::string_view text, Options& into);
 };
 

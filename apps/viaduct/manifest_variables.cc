@@ -55,7 +55,8 @@ class VariableFlags {
       if (one.name == "backend") named = one.text;
     return backendNamed(named) == backendNamed(std::string(alias));
   }
-  // Adds the flags, unless the user has typed one of them or the command lacks it.
+  // Adds all flags of the variable. Adds none if the user has typed one of them, or the command
+  // lacks one.
   void take(const std::string& variable, const Words& flags) {
     for (std::size_t i = 0; i < flags.size(); i += 2) {
       const std::string name = flags[i].substr(2);

@@ -67,8 +67,8 @@ class Tree {
   // The path without links: "/sys/devices/pci0000:00/...". Empty: it leads nowhere.
   std::string resolve(const std::string& path) const;
 
-  // Marks a file that was unreadable on the node of which this folder is a copy; here the file is
-  // empty. The path has no links.
+  // This folder is a copy of a node. Marks a file that could not be read there, and is empty here.
+  // The path must not go through symbolic links.
   void markUnread(const std::string& path, const std::string& reason, bool denied);
 
   // Files that exist but could not be read, in the order of the first attempt.

@@ -213,8 +213,8 @@ void RailRunner::start() VIADUCT_UNCHECKED {
   runLeft();
 }
 
-// stop() takes the right of a rail that runs alone. The right of another rail is free, unless this
-// thread is in a call of that rail.
+// If the rail runs alone, stop() has given this thread the right to run it. Otherwise the right is
+// free, unless this thread is inside a call of the rail.
 void RailRunner::handleEvents() VIADUCT_UNCHECKED {
   if (rail_ == nullptr || !rail_->hasEvents() || (!alone_ && !right_.tryTake())) return;
   rail_->handleEvents(some_);

@@ -129,7 +129,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::uint64_t sessionNumber() const { return session_number_; }
   bool settled();
   const std::vector<std::function<bool()>>& unsettled() const { return unsettled_; }
-  // Takes over the settling() functions of `other`, a peer of the same name.
+  // Takes the functions of `other`, a peer of the same name, that say whether its memory is
+  // settled.
   void takeUnsettled(PeerImpl& other);
   // It has no session, no dialing is wanted, and it can no longer change memory here.
   bool departed();

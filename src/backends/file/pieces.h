@@ -41,7 +41,7 @@ class Pieces {
   bool empty() const { return free_.size() == flights_.size(); }
 
   void add(const FilePiece& piece);  // only if there is room
-  // Asks the kernel to end the pieces of a job early. They finish all the same.
+  // Asks the kernel to end the pieces of a job early. Each piece still comes back as finished.
   void cancelJob(const move::Job& job);
   // Appends the pieces that have finished. Copies a bounded number of bytes at most.
   void reap(std::vector<FinishedPiece>& out);

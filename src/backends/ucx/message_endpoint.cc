@@ -277,7 +277,8 @@ void MessageEndpoint::takeWrite(const Message& message, std::span<const std::byt
     into[parts++] = {place, one.bytes};
   }
   if (context_.copy().copy(std::span<const iovec>(into).first(parts), data.data())) return;
-  // After this end has closed, the peer requests its keys again, and gets none for this memory.
+  // The endpoint ends. The peer's next endpoint asks for the remote keys, and gets none for this
+  // memory.
   reachable_.drop(message.key);
   breakWith({.code = Code::kDenied,
              .operation = "ucx message",
