@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstddef>
 #include <random>
 
 #include "backends/local/own_memory_testing.h"
@@ -223,6 +225,38 @@ bool forbidCma() {
   const sock_fprog filter{program.size(), program.data()};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+volatile std::sig_atomic_t allowed = 0;
+
+// Makes prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) set `allowed` in this process.
+bool watchAllowing() {
+  constexpr auto kArgument = [](unsigned number) -> std::uint32_t {
+    return static_cast<std::uint32_t>(offsetof(seccomp_data, args)) + 8 * number;
+  };
+  std::array<sock_filter, 8> program{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 5),
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kArgument(0)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PTRACER, 0, 3),
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kArgument(1)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffffU, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{program.size(), program.data()};
+  std::signal(SIGSYS, [](int) { allowed = 1; });
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// The kernels of the tests have no Yama, so only the permission can be seen.
+TEST(LocalProcess, AnAgentAllowsPeersToCopyWhereYamaRestrictsIt) {
+  Child child([](int socket, int pid) {
+    if (!watchAllowing() || allowed != 0) return false;
+    const Station station(socket, pid, settings());
+    return allowed == 1;
+  });
+  EXPECT_EQ(child.exitCode(), 0);
 }
 
 TEST(LocalProcess, WhereCmaIsForbiddenTheLinkSaysSoAndMappedMemoryStillMoves) {
