@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "agent/parcels/parcel_messages.h"
 #include "agent/session/frame_rules.h"
 #include "base/net/crypto.h"
 #include "support/paths.h"
@@ -123,6 +124,32 @@ TEST_P(LyingPeerTest, NoFrameComesBeforeItsTime) {
     peer->send(rule.type, {});
     EXPECT_TRUE(peer->isExpelled()) << rule.name;
   }
+  expectBystanderLives();
+}
+
+TEST_P(LyingPeerTest, AFeatureThatTheOtherEndLacksIsRefusedInBothDirections) {
+  auto peer = LyingPeer::prove(where(), base::secretFromText("ours"));
+  ASSERT_TRUE(peer) << peer.error().text();
+  ASSERT_TRUE(peer->introduce("older", bitOf(agent::Feature::kBase)));
+  peer->sync();
+  const auto older = agent_.peer("older");
+  ASSERT_TRUE(older && older->ready(20s));
+  const auto fetch = agent_.fetch(
+      *older, "kv", {.place = [](const PartOffer&) -> Result<PartInto> { return PartInto{}; }});
+  ASSERT_FALSE(fetch);
+  EXPECT_EQ(fetch.error().code, Code::kUnsupported);
+  EXPECT_NE(fetch.error().text().find("has no parcels"), std::string::npos) << fetch.error().text();
+  peer->send(FrameType::kParcel,
+             agent::encodeParcel(agent::WantMessage{.number = 1, .name = "kv"}));
+  EXPECT_TRUE(peer->isExpelled());
+  EXPECT_NE(reason("older").find("without that feature"), std::string::npos) << reason("older");
+  expectBystanderLives();
+}
+
+TEST_P(LyingPeerTest, AHelloWithoutTheBaseIsRefused) {
+  auto peer = LyingPeer::prove(where(), base::secretFromText("ours"));
+  ASSERT_TRUE(peer) << peer.error().text();
+  EXPECT_FALSE(peer->introduce("nobody", 0));
   expectBystanderLives();
 }
 

@@ -176,5 +176,21 @@ TEST_P(ParcelEnds, AStoppedConsumerKeepsNoBlocks) {
 INSTANTIATE_TEST_SUITE_P(Over, ParcelEnds, ::testing::ValuesIn(kDataPaths),
                          [](const auto& path) { return std::string(path.param.name); });
 
+// ./dev check --mixed runs the tests of this program with peers of such a build.
+TEST(MixedVersions, APeerWithoutParcelsIsNamed) {
+  if (otherProcessPeer() == nullptr)
+    GTEST_SKIP() << "skipped: no program of a build without parcels";
+  Survivor survivor(DataPath{}, 2s);
+  const auto peer = survivor.start();
+  survivor.expectWorks(*peer);
+  const auto memory = survivor.memory(Survivor::kData, "target");
+  const auto fetch = survivor.agent().fetch(
+      survivor.peer(), "p",
+      {.place = [](const PartOffer&) -> Result<PartInto> { return PartInto{}; }});
+  ASSERT_FALSE(fetch);
+  EXPECT_EQ(fetch.error().code, Code::kUnsupported) << fetch.error().text();
+  EXPECT_NE(peer->ask(kVictimFetches).find("this agent has no parcels"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace viaduct::testing

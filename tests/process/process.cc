@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "support/paths.h"
@@ -167,8 +168,13 @@ bool mayUnshare(std::vector<std::string> options) {
   return Process(std::move(options)).wait(std::chrono::seconds(60)) == 0;
 }
 
+// Tests between two builds name the program of the other build.
+const char* otherProcessPeer() { return std::getenv("VIADUCT_PROCESS_PEER"); }
+
 PeerProcess::PeerProcess(const std::string& settings, pid_t host, std::vector<std::string> wrapper)
-    : process_((wrapper.emplace_back(kProcessPeer), std::move(wrapper)), host) {
+    : process_((wrapper.emplace_back(otherProcessPeer() ? otherProcessPeer() : kProcessPeer),
+                std::move(wrapper)),
+               host) {
   card_ = must("open " + settings);
 }
 

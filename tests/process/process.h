@@ -54,6 +54,9 @@ class Process {
 // options.
 bool mayUnshare(std::vector<std::string> options);
 
+// The `process_peer` of another build, from the environment; null: none is named.
+const char* otherProcessPeer();
+
 // A `process_peer` (see process_peer.cc) that has opened its agent. Failed commands fail the test.
 class PeerProcess {
  public:

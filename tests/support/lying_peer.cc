@@ -91,8 +91,10 @@ Result<LyingPeer> LyingPeer::meet(const std::string& where, const Key& secret,
   return liar;
 }
 
-Status LyingPeer::introduce(const std::string& name) {
-  send(FrameType::kHello, base::encode(helloOf(name, theirs_)));
+Status LyingPeer::introduce(const std::string& name, std::uint64_t features) {
+  agent::Hello hello = helloOf(name, theirs_);
+  hello.features = features;
+  send(FrameType::kHello, base::encode(hello));
   VIADUCT_TRY(const Frame verdict, next());
   if (typeOf(verdict) == FrameType::kRefuse) {
     VIADUCT_TRY(const auto refusal, base::decode<agent::RefuseMessage>(verdict.payload));

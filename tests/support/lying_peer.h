@@ -33,7 +33,7 @@ class LyingPeer {
   static Result<LyingPeer> meet(const std::string& where, const base::Key& secret,
                                 const std::string& name, base::Bytes claim = {});
   // Sends its hello, and waits for the verdict.
-  Status introduce(const std::string& name);
+  Status introduce(const std::string& name, std::uint64_t features = agent::kOurFeatures);
 
   // False: the other end has closed, or takes no more bytes for a second.
   bool send(agent::FrameType type, std::span<const std::byte> payload,

@@ -126,6 +126,7 @@ Result<std::shared_ptr<Publication>> Parcels::join(const std::string& name, Publ
                                                    std::shared_ptr<PeerImpl> owner) {
   if (owner->refusesNew()) return owner->drainError("publish");
   if (!owner->isOpen()) return owner->notReady("publish");
+  VIADUCT_CHECK(owner->has(Feature::kParcels, "publish"));
   const std::uint64_t session = owner->sessionNumber();
   ParcelSpec spec{.name = name,
                   .version = options.version,

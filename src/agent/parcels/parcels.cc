@@ -232,6 +232,7 @@ Result<std::shared_ptr<Fetching>> Parcels::fetch(std::shared_ptr<PeerImpl> peer,
                                                  const std::string& name, FetchOptions options) {
   if (peer->refusesNew()) return peer->drainError("fetch");
   if (!peer->isOpen()) return peer->notReady("fetch");
+  VIADUCT_CHECK(peer->has(Feature::kParcels, "fetch"));
   const TakerId id{peer->sessionNumber(), ++sessionOf(*peer).last_fetch};
   WantMessage want{.number = id.number,
                    .name = name,

@@ -50,6 +50,18 @@ void PeerImpl::changed() {
   watchers_.tell();
 }
 
+Status PeerImpl::has(Feature feature, const char* operation) const {
+  if ((features_ & bitOf(feature)) != 0) return Ok{};
+  const bool ours = (kOurFeatures & bitOf(feature)) != 0;
+  return Error{.code = Code::kUnsupported,
+               .operation = operation,
+               .detail = fmt::format("{} has no {}", ours ? "the peer" : "this agent",
+                                     kFeatureNames[static_cast<std::size_t>(feature)]),
+               .peer = name_,
+               .cause = "it runs an older version of Viaduct",
+               .remedy = "install this version at both ends"};
+}
+
 Error PeerImpl::notReady(const char* operation) const {
   if (phase_.is(PeerPhase::kDraining)) return drainError(operation);
   Error why = last_error_.value_or(
@@ -169,6 +181,8 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
 Status PeerImpl::mayTake(FrameType type, std::size_t bytes) {
   const FrameRule& rule = *ruleOf(type);
   VIADUCT_CHECK(checkSize(rule, bytes, 0));
+  if ((features_ & bitOf(rule.feature)) == 0)
+    return brokenRule(fmt::format("a frame '{}' in a session without that feature", rule.name));
   return order_.take(rule);
 }
 

@@ -135,6 +135,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // It has no session, no dialing is wanted, and it can no longer change memory here.
   bool departed();
   Error notReady(const char* operation) const;
+  // Ok if both ends of the present session have the feature.
+  Status has(Feature feature, const char* operation) const;
   bool hopeless() const { return redialer_.isWrong(); }
 
   const AnnouncedPins& pins() const { return pins_; }
@@ -309,6 +311,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Redialer redialer_;
   std::atomic<std::uint64_t> epoch_{0};
   std::uint64_t ended_epoch_ = 0, session_number_ = 0;
+  std::uint64_t features_ = 0;  // of both ends of the present session
   std::optional<Error> last_error_;
   // Notes that are sent once the peer is ready, unless their time passes before.
   struct KeptNote {

@@ -118,6 +118,7 @@ void PeerImpl::begin(std::uint64_t epoch) {
   phase_.step(PeerPhase::kBegin);
   epoch_ = epoch;
   session_number_ = peers_.newSession();
+  features_ = kOurFeatures & (session_ ? session_->connection().theirs().features : kOurFeatures);
   goodbye_.reset();
   paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;

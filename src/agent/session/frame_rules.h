@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/session/features.h"
 #include "agent/session/frame.h"
 #include "agent/session/messages.h"
 
@@ -39,6 +40,7 @@ struct FrameRule {
   // of reading ends when its frames have used up Connection's time, so a peer that sends too often
   // waits for the others.
   int cost_us = 1;
+  Feature feature = Feature::kBase;  // both ends of the session must have it
 };
 
 namespace wire {
@@ -73,7 +75,7 @@ inline constexpr auto kFrameRules = std::to_array<FrameRule>({
     {FrameType::kMarksEnd, "end of marks", FrameStage::kSynced, wire::kMarksEnd, 0, 0, 0, 5},
     {FrameType::kDraining, "draining", FrameStage::kSession, sizeof(std::uint32_t), 0, 0, 0, 50},
     {FrameType::kDrainLeft, "drain left", FrameStage::kSession, wire::kDrainLeft, 0, 0, 0, 5},
-    {FrameType::kParcel, "parcel", FrameStage::kSynced, kMaxNoteBytes, 0, kMaxParcelParts, 0, 10},
+    {FrameType::kParcel, "parcel", FrameStage::kSynced, kMaxNoteBytes, 0, kMaxParcelParts, 0, 10, Feature::kParcels},
     {FrameType::kOpen, "open", FrameStage::kProof, kMaxUnprovenPayload, 0, 0, 1, 50},
     {FrameType::kChallenge, "challenge", FrameStage::kProof, wire::kKey, 0, 0, 1, 100},
     {FrameType::kProof, "proof", FrameStage::kProof, wire::kKey, 0, 0, 1, 100},

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/session/features.h"
 #include "base/fields.h"
 
 namespace viaduct::agent {
@@ -45,7 +46,8 @@ struct Hello {
   std::vector<std::string> addresses = {};
   // The epoch of the last session with this peer.
   std::uint64_t last_epoch = 0;
-  std::uint32_t detect_ms = 0;  // the sender's Settings::detect; beyond it a peer is lost
+  std::uint32_t detect_ms = 0;            // the sender's Settings::detect; beyond it a peer is lost
+  std::uint64_t features = kOurFeatures;  // a bit for each Feature
   std::vector<BackendBlob> backends = {};  // with Backend::address()
   friend bool operator==(const Hello&, const Hello&) = default;
 };
@@ -55,7 +57,8 @@ auto fields(base::Is<Hello> auto& h) {
                     base::line(kMaxNameBytes, h.unix_name),
                     base::atMost(kMaxAddresses, h.addresses, kMaxNameBytes),
                     base::must([&h] { return arePrintable(h.addresses); }),
-                    base::atMost(kMaxEpoch - 1, h.last_epoch), h.detect_ms,
+                    base::atMost(kMaxEpoch - 1, h.last_epoch), h.detect_ms, h.features,
+                    base::must([&h] { return (h.features & bitOf(Feature::kBase)) != 0; }),
                     base::atMost(kMaxBackends, h.backends));
 }
 
