@@ -154,6 +154,31 @@ TEST(ProgressEngine, AWaitingThreadMakesProgressOnceBeforeItSleeps) {
   bells.engine->stop();
 }
 
+// Such as a callback that the progress thread runs while another thread begins to wait.
+TEST(ProgressEngine, AChangeByAnotherThreadWakesTheDrivingThread) {
+  Bells bells;
+  bells.open(0us);
+  for (int i = 0; i < 20; ++i) {
+    bool changed = false;
+    std::atomic<bool> waits{false};
+    std::jthread changer([&] {
+      waits.wait(false);
+      const std::lock_guard held(bells.engine->lock());
+      changed = true;
+      bells.engine->changed();
+    });
+    const auto done = [&] {
+      waits = true;
+      waits.notify_one();
+      return changed;
+    };
+    const auto start = Clock::now();
+    ASSERT_TRUE(bells.engine->wait(done, start + 60s));
+    ASSERT_LT(Clock::now() - start, 30s) << "change " << i;
+  }
+  bells.engine->stop();
+}
+
 TEST(ProgressEngine, AWaitWithoutItsEventEndsAtItsTime) {
   Bells bells;
   bells.open(20us);

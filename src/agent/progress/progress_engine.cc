@@ -142,9 +142,11 @@ bool ProgressEngine::handleEvents(Clock::time_point now, Clock::time_point block
     if (armed_) arm(false);
     driver_until_ = std::min(block_until, poller_->nextTimer());
     const auto block_now_until = driver_until_;
+    driver_sleeps_ = true;
     lock_.unlock();
     count = poller_->block(events, block_now_until);
     lock_.lock();
+    driver_sleeps_ = false;
     driver_until_ = Clock::time_point::max();
     now = poller_->now();
   } else if (now - asked_ >= askEvery()) {

@@ -94,9 +94,11 @@ class ProgressEngine {
   // user thread, which may come back within kUserExpected. The second is for all others.
   void takeOverSoon(Clock::time_point now) VIADUCT_REQUIRES(lock_);
   void takeOverNow() VIADUCT_REQUIRES(lock_);
-  // Wakes waiting threads that do not drive, because their condition may have changed.
+  // Wakes waiting threads, because their condition may have changed. No event tells the driving
+  // thread of a change by another thread, such as one that runs callbacks.
   void changed() VIADUCT_REQUIRES(lock_) {
     if (followers_ > 0) followers_wake_.notify_all();
+    if (driver_sleeps_) poke();
   }
 
  private:
@@ -174,6 +176,7 @@ class ProgressEngine {
   std::atomic<ProgressThread::State> thread_state_ = ProgressThread::kWorks;
   int followers_ VIADUCT_GUARDED_BY(lock_) = 0;    // waiting threads that do not run the loop
   bool driven_ VIADUCT_GUARDED_BY(lock_) = false;  // a waiting thread runs the loop
+  bool driver_sleeps_ VIADUCT_GUARDED_BY(lock_) = false;  // it has released the lock
   // An event of the poller wakes the progress thread.
   bool armed_ VIADUCT_GUARDED_BY(lock_) = false;
   bool poked_ VIADUCT_GUARDED_BY(lock_) = false;
