@@ -130,7 +130,10 @@ TEST_P(LyingPeerTest, NoFrameComesBeforeItsTime) {
 TEST_P(LyingPeerTest, AFeatureThatTheOtherEndLacksIsRefusedInBothDirections) {
   auto peer = LyingPeer::prove(where(), base::secretFromText("ours"));
   ASSERT_TRUE(peer) << peer.error().text();
-  ASSERT_TRUE(peer->introduce("older", bitOf(agent::Feature::kBase)));
+  ASSERT_TRUE(peer->introduce("older", [](agent::Hello& hello) {
+    hello.features = bitOf(agent::Feature::kBase);
+    hello.backends.clear();  // so no link keeps it from being ready
+  }));
   peer->sync();
   const auto older = agent_.peer("older");
   ASSERT_TRUE(older && older->ready(20s));
@@ -149,7 +152,7 @@ TEST_P(LyingPeerTest, AFeatureThatTheOtherEndLacksIsRefusedInBothDirections) {
 TEST_P(LyingPeerTest, AHelloWithoutTheBaseIsRefused) {
   auto peer = LyingPeer::prove(where(), base::secretFromText("ours"));
   ASSERT_TRUE(peer) << peer.error().text();
-  EXPECT_FALSE(peer->introduce("nobody", 0));
+  EXPECT_FALSE(peer->introduce("nobody", [](agent::Hello& hello) { hello.features = 0; }));
   expectBystanderLives();
 }
 

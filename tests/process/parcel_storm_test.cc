@@ -28,8 +28,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t kInRound = 100;
 constexpr auto kAnswers = 5min;
 constexpr std::chrono::milliseconds kDetect{3000};
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::uint64_t kArenasKiB = 1 << 19;  // ASan keeps freed memory
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kArenasKiB = 1 << 19;  // a sanitizer keeps freed memory
 #else
 constexpr std::uint64_t kArenasKiB = 16384;
 #endif

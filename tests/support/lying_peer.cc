@@ -91,9 +91,10 @@ Result<LyingPeer> LyingPeer::meet(const std::string& where, const Key& secret,
   return liar;
 }
 
-Status LyingPeer::introduce(const std::string& name, std::uint64_t features) {
+Status LyingPeer::introduce(const std::string& name,
+                            const std::function<void(agent::Hello&)>& change) {
   agent::Hello hello = helloOf(name, theirs_);
-  hello.features = features;
+  change(hello);
   send(FrameType::kHello, base::encode(hello));
   VIADUCT_TRY(const Frame verdict, next());
   if (typeOf(verdict) == FrameType::kRefuse) {

@@ -32,8 +32,10 @@ class LyingPeer {
   // The same, and begins a session.
   static Result<LyingPeer> meet(const std::string& where, const base::Key& secret,
                                 const std::string& name, base::Bytes claim = {});
-  // Sends its hello, and waits for the verdict.
-  Status introduce(const std::string& name, std::uint64_t features = agent::kOurFeatures);
+  // Sends its hello, changed in that way, and waits for the verdict.
+  Status introduce(
+      const std::string& name,
+      const std::function<void(agent::Hello&)>& change = [](agent::Hello&) {});
 
   // False: the other end has closed, or takes no more bytes for a second.
   bool send(agent::FrameType type, std::span<const std::byte> payload,
