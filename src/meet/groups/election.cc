@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kOutlive{5}, kFarewell{1};
 // The pause before a member tries again to reach a server. A new election ends the pause.
 constexpr milliseconds kFirstRetry{50}, kLongestRetry{1000};
+// The key of a dead server goes within this time, unless the place has longer leases.
+constexpr std::chrono::seconds kOutdated{5};
 
 // The secret that two processes share if they have read the same record and were given the same
 // token.
@@ -111,15 +113,19 @@ Result<std::unique_ptr<Group>> Joining::run() {
       group->keep(electorate_, std::move(server_));
       return std::unique_ptr<Group>(std::move(group));
     }
-    if (!group->displaced() || stop_.load() || Clock::now() >= until_) return joined.error();
+    const bool unproven = group->unproven();
+    if ((!group->displaced() && !unproven) || stop_.load() || Clock::now() >= until_)
+      return joined.error();
     group.reset();
     server_ = {};
-    // The server is gone or out of reach. The key shows when another server is elected.
-    meet::Wait wait = waiting(std::min<Clock::time_point>(until_, Clock::now() + pauses.next()));
+    // The server is gone or out of reach, or another program has its address. The key shows when
+    // another server is elected.
+    const Duration pause = unproven ? Duration(kOutdated) : Duration(pauses.next());
+    meet::Wait wait = waiting(std::min<Clock::time_point>(until_, Clock::now() + pause));
     wait.missing = joined.error().detail;
     const auto changed = place_.await(
         key_, [this](const MeetingPlace::Held& held) { return held != elected_; }, wait);
-    if (!changed && Clock::now() >= until_) return joined.error();
+    if (!changed && (unproven || Clock::now() >= until_)) return joined.error();
   }
 }
 

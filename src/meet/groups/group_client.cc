@@ -121,6 +121,11 @@ bool GroupClient::displaced() const {
   return displaced_;
 }
 
+bool GroupClient::unproven() const {
+  const auto held = site_->loop->hold();
+  return unproven_;
+}
+
 bool GroupClient::finished() const {
   const auto held = site_->loop->hold();
   return finished_;
@@ -174,6 +179,7 @@ void GroupClient::lost(const Error& why, bool again) {
   if (!whole_ && !refused_) {
     refused_ = why;
     displaced_ = elected_ && again;
+    unproven_ = elected_ && !again;
   } else if (whole_ && !finished_ && !trouble_) {
     trouble_ = lostServer(why);
   }

@@ -40,6 +40,9 @@ class GroupClient : public Group, private embedded::ServerConnectionUser {
   // True if join() failed because the elected server is gone or out of reach. There may be another
   // one.
   bool displaced() const;
+  // True if join() failed because no elected server has proved itself at the address. Another
+  // program may have it.
+  bool unproven() const;
   bool finished() const;  // finish() has succeeded
   void leave();           // closes the connection, as the destructor does
 
@@ -76,7 +79,7 @@ class GroupClient : public Group, private embedded::ServerConnectionUser {
   Clock::time_point join_until_ = {};
   std::optional<Error> refused_, trouble_;
   std::optional<std::uint32_t> stop_requested_by_;
-  bool whole_ = false, finished_ = false, waiting_ = false, displaced_ = false;
+  bool whole_ = false, finished_ = false, waiting_ = false, displaced_ = false, unproven_ = false;
   Roster roster_;
   std::uint64_t round_ = 0;
   std::optional<std::vector<std::string>> values_;
