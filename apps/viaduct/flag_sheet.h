@@ -45,7 +45,7 @@ class FlagSheet {
     for (const Flag<Options>& flag : flags) put(title, flag, into);
     return *this;
   }
-  // The same for those flags of a table that `names` lists, in its order.
+  // Adds those flags of a table that `names` lists, in its order.
   template <class Options>
   FlagSheet& add(std::string_view title, std::span<const Flag<Options>> flags,
                  std::type_identity_t<Options>& into,

@@ -30,7 +30,7 @@ struct EndHandle {
   std::optional<End> end;                             // empty only in the destructor
 };
 
-// Adds what viaduct/_asyncio.py asks of each class of ends.
+// Adds the property `_agent`, which viaduct/_asyncio.py reads, to a class of handles.
 template <class End>
 py::class_<EndHandle<End>> withAgent(py::class_<EndHandle<End>> ends) {
   ends.def_property_readonly("_agent", [](const EndHandle<End>& end) { return end.agent; });

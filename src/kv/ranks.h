@@ -15,7 +15,7 @@ struct Heads {
 
 // Whether so many ranks can divide the heads evenly, or all have copies of one head each.
 bool divides(std::uint32_t tp, std::uint32_t heads);
-// The heads of a rank. `tp` divides them.
+// The heads of a rank. divides(tp, heads) has to be true.
 Heads headsOf(std::uint32_t heads, std::uint32_t tp, std::uint32_t rank);
 
 // The heads that a rank of the destination takes from a rank of the source; their number may be 0.

@@ -102,7 +102,7 @@ class alignas(64) TransferImpl final : public Posting,
     bool got_ = false;
   };
   // A post whose thread has moved some bytes by itself, and whose end no other thread sees. While
-  // it lives, the peer is told of it.
+  // this object lives, the peer counts the post as running.
   class Halfway {
    public:
     Halfway() = default;

@@ -58,7 +58,7 @@ struct Part {
   }
 };
 
-// Parses the port after the ':' at `colon`. The host may end there without one.
+// Parses the port after the ':' at `colon`. If the text ends there, returns the default port.
 Result<std::uint16_t> parsePort(const Part& part, std::size_t colon) {
   if (colon == part.end && part.default_port) return *part.default_port;
   const std::string_view digits = part.from(colon + 1);
