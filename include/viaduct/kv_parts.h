@@ -20,7 +20,7 @@ namespace viaduct {
 // each group is a part of its own, and each one after the first adds kMaxKvLayers.
 inline constexpr std::uint32_t kMaxKvLayers = 1U << 16U;
 
-// The parts of this rank, layer after layer. The layout needs no addresses.
+// The parts of this rank, layer after layer. The layout needs no places.
 Result<std::vector<ParcelPart>> kvParts(const KvLayout& source);
 // The same parts with the pages of a request: of these blocks, given for each group in the order of
 // their tokens. Pages that lie side by side stay one block of the part.

@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Over, ParcelEnds, ::testing::ValuesIn(kDataPaths),
 TEST(MixedVersions, APeerWithoutParcelsIsNamed) {
   if (otherProcessPeer() == nullptr)
     GTEST_SKIP() << "skipped: no program of a build without parcels";
-  Survivor survivor(DataPath{}, 2s);
+  Survivor survivor(DataPath{"tcp", "tcp", false}, 2s);
   const auto peer = survivor.start();
   survivor.expectWorks(*peer);
   const auto memory = survivor.memory(Survivor::kData, "target");
