@@ -354,7 +354,7 @@ TEST_F(Drain, EndsTheRestAtItsDeadlineOnceForEach) {
   holdAll();
   Transfer reads = userReads(), writes = leaverWrites();
   ASSERT_TRUE(reads.post() && writes.post());
-  const auto rest = leaver_->drain(50ms);
+  const auto rest = leaver_->drain(1s);  // the peer answers by then, also on a busy machine
   ASSERT_TRUE(rest) << rest.error().text();
   ASSERT_EQ(rest->size(), 1U);
   EXPECT_EQ(rest->front().lent, 1U);
