@@ -14,7 +14,6 @@
 #include "agent/traffic/transfer_impl.h"
 #include "base/cache_lines.h"
 #include "base/sizes.h"
-#include "core/byte_ranges.h"
 #include "host/memory.h"
 
 namespace viaduct {

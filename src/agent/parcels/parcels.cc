@@ -12,7 +12,6 @@
 #include "agent/session/frame_rules.h"
 #include "agent/session/lease_ticket.h"
 #include "agent/traffic/transfer_impl.h"
-#include "core/byte_ranges.h"
 
 namespace viaduct::agent {
 namespace {
