@@ -1,5 +1,5 @@
 // Heartbeats between agents of one host are counted in the rings for notes. The test plays the
-// other end. docs/design/0019-heartbeats-in-shared-memory.md.
+// other end. docs/design/0008-notes-through-a-ring.md.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 

@@ -1,5 +1,5 @@
 // The states of a peer, as tables. Four state machines run side by side. Users see the first, as
-// PeerState. docs/design/0026-states-as-tables.md. Threads: plain values.
+// PeerState. docs/tour.md. Threads: plain values.
 #pragma once
 
 #include <viaduct/peer.h>

@@ -1,5 +1,4 @@
-// The states of an agent's progress thread, as a table. docs/design/0026-states-as-tables.md.
-// Threads: plain values.
+// The states of an agent's progress thread, as a table. Threads: plain values.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // A ring of notes in memory that two processes share, beside their session. One end puts notes in.
 // The other end, which made the ring, takes them out. The sender's heartbeats are counted there
-// too. docs/design/0008-notes-through-a-ring.md, docs/design/0019-heartbeats-in-shared-memory.md.
+// too. docs/design/0008-notes-through-a-ring.md.
 // Threads: one at a time at each end; both ends at once.
 #pragma once
 
