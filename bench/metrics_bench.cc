@@ -7,7 +7,6 @@
 using namespace viaduct;
 using namespace viaduct::bench;
 
-// README begins
 int main(int argc, char** argv) {
   const Arguments given(argc, argv, "metrics_bench [PEERS [SCRAPES]]");
   const int peers = given.number(0, 10'000), scrapes = given.number(1, 200);
@@ -27,4 +26,3 @@ int main(int argc, char** argv) {
   table.row("GET /metrics", scraped, scraped.quantile(0.99), scraped.most());
   table.row("Agent::statistics()", counted, counted.quantile(0.99), counted.most());
 }
-// README ends
