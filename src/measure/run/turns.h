@@ -1,5 +1,5 @@
 // Measures several configurations in turns, round after round, so that drift of the machine favours
-// none of them. `bench --against` and `suite` use it (docs/design/0023). Threads: one at a time.
+// none of them. `bench --against` and `suite` use it (docs/design/0058). Threads: one at a time.
 #pragma once
 
 #include <cstddef>
