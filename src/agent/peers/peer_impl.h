@@ -179,7 +179,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void tell(FrameType type, std::span<const std::byte> payload) {
     if (isAlive()) sendOrLose(type, payload);
   }
-  // The same for these frames, through the ring of notes if there is one.
+  // Like tell(), each for one type of frame. They use the ring of notes if it takes the frame.
   void tellReturned(std::span<const std::byte> payload);
   void tellParcel(std::span<const std::byte> payload);
   void readNow();  // takes frames that have arrived; not within a callback

@@ -238,8 +238,8 @@ Result<Life> Peers::admit(Session& session, const Hello& theirs) {
                  : peer->judgeAccepted(session, theirs, std::move(grants));
 }
 
-// The peer of a session that may move to another connection. A draining peer may have given its
-// name to a successor.
+// Finds the living peer of that name and agent, whose session may move to another connection. A
+// draining peer that gave its name to a successor counts too.
 std::shared_ptr<PeerImpl> Peers::findAlive(const Hello& theirs) const {
   const auto found = std::ranges::find_if(peers_, [&](const auto& peer) {
     return peer->name() == theirs.name && !peer->isOwn() && peer->isAlive() &&

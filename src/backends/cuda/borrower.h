@@ -49,7 +49,7 @@ class Borrower {
   // Returns what has left and is not in use any more.
   void giveBack();
   void close();
-  // The reason why a pin of the peer is not mapped; empty: there is none.
+  // The reason of the last refusal to map a pin of the peer; empty: no refusal yet.
   const std::string& refusal() const { return refusal_; }
 
  private:

@@ -75,7 +75,7 @@ class Calibration {
     return best;
   }
 
-  // Blocks in reverse order, at twice their distance if there is room, so that no two join.
+  // Adds blocks from the last to the first, with gaps of a block between them if there is room.
   void fill(CopyBatch& batch, Direction direction, std::uint64_t block, bool by_kernel) const {
     const std::uint64_t room = bytesOf(direction) / block;
     const std::uint64_t step = room >= 2 * kBlocks ? 2 * block : block;

@@ -46,7 +46,8 @@ class CudaBackend final : public core::Backend {
   void lookLater();
   // Returns memory of peers that no batch uses any more.
   void giveBack();
-  // Opens the GPU of memory that is about to be copied, if another agent of this process pinned it.
+  // Opens the GPU of memory that is about to be copied, unless it is open. Another agent of this
+  // process may have pinned the memory.
   Status use(const PinnedMemory& memory);
 
  private:

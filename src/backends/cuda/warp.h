@@ -1,4 +1,4 @@
-// The threads of a kernel's launch: the compilers of the host and of the GPU both read this file.
+// Limits on the threads of a kernel. The compilers of the host and of the GPU both read this file.
 #pragma once
 
 #include <cstdint>

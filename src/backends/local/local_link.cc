@@ -96,7 +96,7 @@ void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
 
 void LocalLink::withdrawFile(std::uint32_t id, const LocalBackend::File& file) {
   if (!shares(file)) return;
-  // If this fails, only the peer's address space suffers, until the session ends.
+  // If this fails, the peer keeps the file mapped until the session ends.
   static_cast<void>(host_.send(encode(FileGone{id})));
 }
 

@@ -55,7 +55,7 @@ class RowTransfers {
 
   // Writes the contents that the next run moves.
   virtual Status fill(const Goal& /*goal*/) { return Ok{}; }
-  // One round: a run, or one before the first run. Goes on until all transfers have ended.
+  // Moves one round until all its transfers have ended: a run, or a round before the first run.
   virtual Status move(const Goal& goal, const Moving& moving) = 0;
   virtual std::uint64_t bytesMoved() const = 0;  // by this member in all rounds so far
   // Adds this member's part of the last round.

@@ -126,7 +126,7 @@ class MemberRun {
     }
     std::vector<Workload> rows = spec_.rows;
     std::erase_if(rows, [&](const Workload& row) { return confined.contains(row.backend); });
-    // Rows of these backends alone fail, and so tell the reason.
+    // If all rows use confined backends, they run: their errors tell the reason.
     if (rows.empty() || rows.size() == spec_.rows.size()) return spec_.rows;
     if (progress_.left_out)
       progress_.left_out({confined.begin(), confined.end()}, spec_.rows.size() - rows.size());

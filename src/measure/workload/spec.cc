@@ -15,8 +15,8 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-// A planned transfer takes about a kilobyte. More sets than these would not cycle through more
-// memory that matters.
+// Each set plans transfers of about a kilobyte each, so their number is limited. If more sets would
+// fit, they lie farther apart instead.
 constexpr std::uint64_t kMostSets = 16'384;
 
 std::uint64_t partBytes(std::uint64_t device, std::uint32_t parts) {
