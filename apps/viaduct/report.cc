@@ -85,8 +85,8 @@ constexpr auto kReportAbout =
     "The page has charts of bandwidth, latency, CPU cost and scaling, each above a table of its "
     "rows. Each row has its path and verdict. Tables list the machines and settings. The page "
     "needs no network and no script.\n\n"
-    "Inputs are files of `viaduct bench --json`, also with --pipeline, or `viaduct suite --json`, "
-    "and nixlbench's output, also within pod logs.";
+    "Inputs are the files that `viaduct bench --json`, `viaduct pipeline --json` and the other "
+    "measurements write, and nixlbench's output, also within pod logs.";
 constexpr auto kReportMore =
     "Exit codes: 0 if the page was written; 1 if it cannot be written; 2 if the command line is "
     "wrong or a file cannot be read.\n\n"

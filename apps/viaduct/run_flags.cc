@@ -79,8 +79,8 @@ constexpr std::array kRunFlags{
             "write all bytes of each transfer before it, to catch a path that sends only changes",
             set<intoYesNo, &Run::spec, &Spec::fresh>},
     RunFlag{"require", "PATH,...", "",
-            "path that every transfer must take: rdma, same-host, not-tcp, encrypted, "
-            "backend:NAME, proven",
+            "path that every transfer must take: rdma, same-host, not-tcp, no-staging, gpu-direct, "
+            "packed, encrypted, backend:NAME, proven",
             set<intoRequire, &Run::spec, &Spec::require>},
     RunFlag{
         "link_rate", "DEVICE=RATE,...", "as the device reports",

@@ -85,7 +85,7 @@ constexpr auto kTopAbout =
     "It shows the agents of processes with VIADUCT_METRICS, in this network namespace: those of "
     "this user, and as root those of all users. Rates and latencies are of the last interval.";
 constexpr auto kTopMore =
-    "A transfer counts when it ends. ERRORS counts from the agent's start; docs/metrics.md lists "
+    "A transfer counts when it ends. ERRORS counts from the agent's start; docs/errors.md lists "
     "the causes. On a terminal the table is redrawn, elsewhere each table follows the last.\n\n"
     "Exit codes: 0 after Ctrl-C or --once; 1 if no agent exports statistics; 2 if the command "
     "line is wrong.\n\n"

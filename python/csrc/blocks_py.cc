@@ -15,9 +15,9 @@ std::shared_ptr<BlockList> listOf(const py::object& rows) {
   if (!parsed.devices().isSame() || parsed.devices()[0] != 0)
     raise({.code = Code::kUnsupported,
            .operation = "blocks",
-           .detail = "a row names GPU memory: its device number is not 0",
-           .cause = "no backend of this build can access GPU memory",
-           .remedy = "use device 0, which is host memory"});
+           .detail = "the device number of a row is not 0",
+           .cause = "an address alone says whether it is memory of the host or of a GPU",
+           .remedy = "give 0, also for addresses of GPUs"});
   auto blocks = unlocked(
       [&] { return parsed.ofRuns() ? Blocks::of(parsed.runs()) : Blocks::list(parsed.extents()); });
   return std::make_shared<BlockList>(valueOf(std::move(blocks)), py::object());
@@ -109,7 +109,7 @@ Makes one block of each row (address, bytes) or (address, bytes, device). A row
 (address, bytes, device, stride, count) makes `count` blocks that begin `stride` bytes apart.
 
 `rows` is a sequence of tuples, or an array of integers of any type with 2, 3 or 5 columns. The
-device has to be 0, which is host memory.)"})
+device has to be 0, also for addresses of GPUs.)"})
       .def("__len__", [](const BlockList& list) { return list.blocks().count(); })
       .def("__getitem__", itemOf)
       .def_property_readonly(
