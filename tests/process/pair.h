@@ -13,6 +13,7 @@
 
 #include "process/process.h"
 #include "process/storm.h"
+#include "process/unseen_order.h"
 #include "process/words.h"
 #include "support/bytes.h"
 
@@ -56,9 +57,13 @@ class Survivor {
     std::vector<std::byte> own;
     std::unique_ptr<Pin> pin;
     std::ptrdiff_t differ(int from) const {
+      const UnseenOrder ignored;
       return static_cast<std::ptrdiff_t>(countOther(pin->bytes(), static_cast<std::byte>(from)));
     }
-    void fill(int with) const { std::memset(pin->data(), with, pin->size()); }
+    void fill(int with) const {
+      const UnseenOrder ignored;
+      std::memset(pin->data(), with, pin->size());
+    }
   };
 
   explicit Survivor(DataPath path, std::chrono::milliseconds detect = std::chrono::seconds(4),

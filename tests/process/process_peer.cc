@@ -25,6 +25,7 @@
 #include "device/driver_memory.h"
 #include "process/eight_layers.h"
 #include "process/storm.h"
+#include "process/unseen_order.h"
 #include "process/words.h"
 #include "support/bytes.h"
 
@@ -174,12 +175,14 @@ Answer protect(State& state, const Words& in) {
 // fill LABEL BYTE
 Answer fill(State& state, const Words& in) {
   const Pin& pin = state.pins.at(in.at(1));
+  const viaduct::testing::UnseenOrder ignored;
   std::memset(pin.data(), static_cast<int>(number(in.at(2))), pin.size());
   return std::string();
 }
 
 // differ LABEL BYTE: answers the number of bytes with another value
 Answer differ(State& state, const Words& in) {
+  const viaduct::testing::UnseenOrder ignored;
   return std::to_string(viaduct::testing::countOther(state.pins.at(in.at(1)).bytes(),
                                                      static_cast<std::byte>(number(in.at(2)))));
 }

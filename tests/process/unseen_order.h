@@ -1,0 +1,44 @@
+// TSan knows no order between a test's accesses to pinned memory and those of a peer's transfers,
+// since the order comes from the peer's process. Its reports would be false, and each one stops the
+// process for longer than some tests allow. Threads: one at a time.
+#pragma once
+
+#if defined(__SANITIZE_THREAD__)
+#define VIADUCT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define VIADUCT_TSAN 1
+#endif
+#endif
+
+#ifdef VIADUCT_TSAN
+// Functions of TSan's library.
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
+#endif
+
+namespace viaduct::testing {
+
+// While it lives, TSan ignores the accesses of this thread.
+class UnseenOrder {
+ public:
+#ifdef VIADUCT_TSAN
+  UnseenOrder() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~UnseenOrder() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+#else
+  UnseenOrder() {}
+  ~UnseenOrder() {}
+#endif
+  UnseenOrder(const UnseenOrder&) = delete;
+  UnseenOrder& operator=(const UnseenOrder&) = delete;
+};
+
+}  // namespace viaduct::testing
