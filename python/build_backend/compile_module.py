@@ -29,7 +29,6 @@ OPTIONAL = {
 CMAKE_OPTIONS = [
     "-DCMAKE_BUILD_TYPE=Release",
     "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG",
-    "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed",
     "-DBUILD_SHARED_LIBS=OFF",
     "-DVIADUCT_TESTS=OFF",
     "-DVIADUCT_BENCH=OFF",
@@ -44,8 +43,42 @@ COMMON_LIBRARIES = re.compile(
 )
 
 
+# A wheel for other hosts has libstdc++ inside, because theirs may be older. Without the parts that
+# nobody uses, which mold keeps, it works with an older glibc.
+PORTABLE = [
+    "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed -static-libstdc++ -Wl,--gc-sections",
+    "-DVIADUCT_MOLD=OFF",
+]
+
+
 class BuildError(Exception):
     """Reports a failed build. Its text names the failure, the likely cause and the remedy."""
+
+
+class Interpreter:
+    """The Python that runs this, or the one whose headers tools/debian_files.sh has unpacked."""
+
+    def __init__(self, headers=None):
+        self.headers = headers
+        if headers is None:
+            self.include = sysconfig.get_path("include")
+            self.tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+            self.suffix = sysconfig.get_config_var("EXT_SUFFIX")
+            return
+        found = sorted(headers.glob("usr/include/python3.*/Python.h"))
+        if len(found) != 1:
+            raise BuildError(f"{headers} has the headers of {len(found)} Pythons, not of one; "
+                             "tools/debian_files.sh unpacks them")
+        self.include = str(found[0].parent)
+        minor = found[0].parent.name.partition(".")[2]
+        self.tag = f"cp3{minor}"
+        self.suffix = f".cpython-3{minor}-{sysconfig.get_config_var('MULTIARCH')}.so"
+
+    def option(self):
+        """Returns what tells CMake for which Python the module is."""
+        if self.headers is None:
+            return f"-DVIADUCT_PYTHON={sys.executable}"
+        return f"-DVIADUCT_PYTHON_HEADERS={self.headers.resolve()}"
 
 
 def say(text):
@@ -56,11 +89,11 @@ def compiler():
     return shlex.split(os.environ.get("CXX", "c++"))
 
 
-def is_there(what):
+def is_there(what, interpreter):
     """Returns whether PATH has the program, or the compiler finds the header."""
     if not what.endswith((".h", ".hpp")):
         return shutil.which(what) is not None
-    preprocess = [*compiler(), "-E", "-x", "c++", f"-I{sysconfig.get_path('include')}", "-"]
+    preprocess = [*compiler(), "-E", "-x", "c++", f"-I{interpreter.include}", "-"]
     question = f"#if !__has_include(<{what}>)\n#error missing\n#endif\n"
     ran = subprocess.run(preprocess, input=question, capture_output=True, text=True, check=False)
     return ran.returncode == 0
@@ -70,16 +103,16 @@ def lacking(what, packages):
     return BuildError(f"{what}. On Debian and Ubuntu: apt-get install {' '.join(packages)}")
 
 
-def check_packages():
+def check_packages(interpreter):
     """Raises if a required package is missing. Prints which features the module will lack."""
     if shutil.which(compiler()[0]) is None:
         raise lacking(f"no C++ compiler: there is no {compiler()[0]}", REQUIRED)
-    missing = [name for name, what in REQUIRED.items() if not is_there(what)]
+    missing = [name for name, what in REQUIRED.items() if not is_there(what, interpreter)]
     if missing:
         files = ", ".join(REQUIRED[name] for name in missing)
         raise lacking(f"this machine lacks {files}", missing)
     for name, (header, feature) in OPTIONAL.items():
-        if not is_there(header):
+        if not is_there(header, interpreter):
             say(f"without {feature}: there is no {header} (package {name})")
 
 
@@ -88,9 +121,9 @@ def run_cmake(what, *arguments):
         raise BuildError(f"{what} failed; CMake's own words stand above")
 
 
-def build_folder(root):
+def build_folder(root, interpreter):
     """Returns a folder in build/, which makes rebuilds short. Falls back to a temporary folder."""
-    folder = root / "build" / f"pip-{sys.implementation.cache_tag}"
+    folder = root / "build" / f"pip-{interpreter.tag}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -109,10 +142,10 @@ def compiler_options(root):
     return f"-DFMT_HEADER_ONLY=1 -ffile-prefix-map={root}=."
 
 
-def compile_module(root):
-    """Builds the module for the running Python. Returns the build folder."""
-    check_packages()
-    build = build_folder(root)
+def compile_module(root, interpreter, portable=False):
+    """Builds the module. Returns the build folder."""
+    check_packages(interpreter)
+    build = build_folder(root, interpreter)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # As in ./dev: without the sloppiness, ccache finds no object that was built with a precompiled
     # header. With the base folder, it finds those of another clone.
@@ -124,7 +157,8 @@ def compile_module(root):
     say(f"configuring in {build}")
     run_cmake(
         "configuring", "-S", str(root), "-B", str(build), *generator, *launcher, *CMAKE_OPTIONS,
-        f"-DVIADUCT_PYTHON={sys.executable}", f"-DCMAKE_CXX_FLAGS={compiler_options(root)}",
+        *(PORTABLE if portable else ["-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed"]),
+        interpreter.option(), f"-DCMAKE_CXX_FLAGS={compiler_options(root)}",
     )  # fmt: skip
     jobs = str(len(os.sched_getaffinity(0)))
     say(f"compiling the module with {jobs} jobs at once; this takes minutes")
@@ -132,13 +166,12 @@ def compile_module(root):
     return build
 
 
-def module_of(build):
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    path = build / "python" / "viaduct" / f"_core{suffix}"
+def module_of(build, interpreter):
+    path = build / "python" / "viaduct" / f"_core{interpreter.suffix}"
     if not path.is_file():
         raise BuildError(
             f"there is no {path}. Build the target viaduct_python there, with "
-            f"-DVIADUCT_PYTHON={sys.executable}"
+            f"{interpreter.option()}"
         )
     return path
 
@@ -163,3 +196,12 @@ def foreign_libraries(path):
     if not needed:
         raise BuildError(f"readelf names no library that {path} needs")
     return [name for name in needed if not COMMON_LIBRARIES.fullmatch(name)]
+
+
+def oldest_glibc(path):
+    """Returns the minor version of the oldest glibc 2 with which the module works."""
+    text = subprocess.run(
+        ["readelf", "--version-info", "--wide", str(path)], stdout=subprocess.PIPE, text=True,
+        check=True,
+    ).stdout  # fmt: skip
+    return max(int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", text))

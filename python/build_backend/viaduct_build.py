@@ -1,6 +1,6 @@
 """Builds wheels and sdists of this repository: as the build backend of pip, and as a command.
 
-    python3 viaduct_build.py wheel --out DIR [--build BUILD]
+    python3 viaduct_build.py wheel --out DIR [--build BUILD | --portable [--headers DIR]]
     python3 viaduct_build.py nixl-wheel --out DIR
     python3 viaduct_build.py description --out DIR     the folder *.dist-info, for Debian's package
 
@@ -17,7 +17,8 @@ import sys
 import sysconfig
 import tarfile
 
-from compile_module import BuildError, compile_module, foreign_libraries, module_of, say, stripped
+from compile_module import (BuildError, Interpreter, compile_module, foreign_libraries, module_of,
+                            oldest_glibc, say, stripped)  # fmt: skip
 from wheel_file import EPOCH, WheelFile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -88,8 +89,8 @@ class Distribution:
         return "py3-none-any"
 
     def compiled(self, root, settings):
-        """Returns the compiled modules as (name in the wheel, bytes)."""
-        return []
+        """Returns the compiled modules as (name in the wheel, bytes), and the wheel's tag."""
+        return [], self.tag()
 
     def more_files(self, root):
         """Returns further files of the wheel as (name in the wheel, text)."""
@@ -115,13 +116,13 @@ Requires-Python: >=3.9
     def stem(self, root):
         return f"{self.name.replace('-', '_')}-{self.full_version(root)}"
 
-    def dist_info(self, root):
+    def dist_info(self, root, tag):
         """Yields the files of the folder *.dist-info as (name, text)."""
-        pure = "true" if self.tag().endswith("any") else "false"
+        pure = "true" if tag.endswith("any") else "false"
         yield "METADATA", self.metadata(root)
         yield "WHEEL", (
             "Wheel-Version: 1.0\nGenerator: viaduct_build\n"
-            f"Root-Is-Purelib: {pure}\nTag: {self.tag()}\n"
+            f"Root-Is-Purelib: {pure}\nTag: {tag}\n"
         )
         if self.scripts:
             rows = "".join(f"{name} = {target}\n" for name, target in self.scripts.items())
@@ -129,8 +130,8 @@ Requires-Python: >=3.9
         yield "LICENSE", licence(root).read_text(encoding="utf-8")
 
     def write_wheel(self, root, folder, settings):
-        modules = self.compiled(root, settings)
-        file_name = f"{self.stem(root)}-{self.tag()}.whl"
+        modules, tag = self.compiled(root, settings)
+        file_name = f"{self.stem(root)}-{tag}.whl"
         folder.mkdir(parents=True, exist_ok=True)
         wheel = WheelFile(folder / file_name)
         for name, path in package_files(*self.packages(root)):
@@ -138,7 +139,7 @@ Requires-Python: >=3.9
         for name, data in modules:
             wheel.add(name, data, executable=True)
         dist_info = f"{self.stem(root)}.dist-info"
-        for name, text in self.dist_info(root):
+        for name, text in self.dist_info(root, tag):
             wheel.add(f"{dist_info}/{name}", text.encode())
         for name, text in self.more_files(root):
             wheel.add(name, text.encode())
@@ -170,7 +171,7 @@ Requires-Python: >=3.9
         name = f"{self.stem(root)}.dist-info"
         folder = parent / name
         folder.mkdir(parents=True, exist_ok=True)
-        for file_name, text in self.dist_info(root):
+        for file_name, text in self.dist_info(root, self.tag()):
             (folder / file_name).write_text(text, encoding="utf-8")
         return name
 
@@ -200,9 +201,13 @@ class Viaduct(Distribution):
         "weights, checkpoints. `python -m viaduct.verify` shows what it can use on this host."
     )
 
-    def tag(self):
-        python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-        return f"{python}-{python}-{re.sub('[-.]', '_', sysconfig.get_platform())}"
+    def tag(self, python=None, glibc=None):
+        """Returns the tag of a module for this host, or for each host with that glibc 2."""
+        python = python or Interpreter().tag
+        platform = re.sub("[-.]", "_", sysconfig.get_platform())
+        if glibc is not None:
+            platform = platform.replace("linux", f"manylinux_2_{glibc}")
+        return f"{python}-{python}-{platform}"
 
     def packages(self, root):
         return root / "python", ["viaduct"]
@@ -218,13 +223,16 @@ class Viaduct(Distribution):
     def compiled(self, root, settings):
         """Takes the module from build-dir or VIADUCT_BUILD_DIR. Compiles it if neither is set."""
         build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
-        module = module_of(pathlib.Path(build) if build else compile_module(root))
+        interpreter, portable = Interpreter(settings.get("headers")), "portable" in settings
+        folder = pathlib.Path(build) if build else compile_module(root, interpreter, portable)
+        module = module_of(folder, interpreter)
         if foreign := foreign_libraries(module):
             say(f"the module in {module.parent} needs {', '.join(foreign)}, "
                 "and so does a host that uses the wheel")  # fmt: skip
         data = stripped(module)
         say(f"{module.name} has {len(data) / 1e6:.2f} MB")
-        return [(f"viaduct/{module.name}", data)]
+        tag = self.tag(interpreter.tag, oldest_glibc(module) if portable else None)
+        return [(f"viaduct/{module.name}", data)], tag
 
 
 class ViaductNixl(Distribution):
@@ -270,8 +278,14 @@ def main():
     parser.add_argument("what", choices=["wheel", "nixl-wheel", "description"])
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the result")
     parser.add_argument("--build", help="build folder that has the module; default: build it")
+    parser.add_argument("--portable", action="store_true", help="for hosts with older libraries")
+    parser.add_argument("--headers", type=pathlib.Path, help="folder of tools/debian_files.sh")
     flags = parser.parse_args()
     settings = {"build-dir": flags.build} if flags.build else {}
+    if flags.portable:
+        settings["portable"] = True
+    if flags.headers:
+        settings["headers"] = flags.headers
     with errors_in_words():
         if flags.what == "wheel":
             viaduct.write_wheel(ROOT, flags.out, settings)

@@ -1,6 +1,6 @@
 """look.py with|without < REPORT: checks a report that `viaduct.verify --json` printed.
 
-The report is from a fresh Debian 12 with or without numpy.
+The report is from a fresh system with or without numpy.
 """
 
 import json

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # root.sh FOLDER: installs the wheels of FOLDER by pip and runs programs with them, as an ordinary user. It does so in
-# two fresh systems of Debian 12: one with only Python and pip, and one with numpy as well.
+# fresh systems: Debian 12 with only Python and pip, Debian 12 with numpy as well, and Debian 13. The wheel for Python
+# 3.9 runs in Debian 12 under Debian 11's interpreter.
 #
 # exit: 0 all passed; 1 something failed; 77 skipped. Needs root, for mounts and a root folder of its own.
 # The script creates the systems once and keeps them in build/wheel-root*. Packages come from the mirror of this
@@ -19,14 +20,14 @@ fail() {
   exit 1
 }
 
-# make_system ROOT PACKAGES: installs a minimal system with these packages into ROOT.
+# make_system ROOT SUITE PACKAGES: installs a minimal system with these packages into ROOT.
 make_system() {
   local mirror
   mirror=${VIADUCT_DEBIAN_MIRROR:-$("$source/tools/apt_sources.sh" debian bookworm |
     awk '$3 == "bookworm" { print $2; exit }')}
   [[ -n $mirror ]] || skip "this machine's apt has no Debian 12, and VIADUCT_DEBIAN_MIRROR names no mirror"
   rm -rf --one-file-system -- "$1.part"
-  debootstrap --variant=minbase --include="$2" bookworm "$1.part" "$mirror" >"$1.log" 2>&1 ||
+  debootstrap --variant=minbase --include="$3" "$2" "$1.part" "$mirror" >"$1.log" 2>&1 ||
     fail "debootstrap: $(tail -n 20 "$1.log")"
   chroot "$1.part" useradd --create-home --shell /bin/bash somebody
   mv -- "$1.part" "$1"
@@ -35,7 +36,11 @@ make_system() {
 # Runs in the fresh system as the user "somebody", in an empty folder.
 use_wheels() {
   cd
-  for package in libfmt9 libucx0 libfabric1 g++; do
+  if [[ $1 == python3.9 ]]; then
+    use_python_39
+    return
+  fi
+  for package in libfmt9 libfmt10 libucx0 libfabric1 g++; do
     if dpkg-query --show "$package" >/dev/null 2>&1; then fail "$package is here, and should not be"; fi
   done
   python3 -m pip install --quiet --user --break-system-packages --no-warn-script-location \
@@ -52,9 +57,24 @@ use_wheels() {
   if [[ $1 == with ]]; then python3 /examples/kv_blocks.py; fi
 }
 
+# There is no pip for this interpreter, which finds its libraries beside it.
+use_python_39() {
+  local python=/python3.9/usr/bin/python3.9
+  LD_LIBRARY_PATH=$(echo /python3.9/usr/lib/*-linux-gnu)
+  export LD_LIBRARY_PATH PYTHONPATH=$HOME/packages
+  for wheel in /wheels/viaduct-*-cp39-*.whl /wheels/viaduct_nixl-*.whl; do
+    python3 -m zipfile --extract "$wheel" "$PYTHONPATH"
+  done
+  "$python" -m viaduct.verify --json | python3 /tmp/look.py without
+  "$python" /examples/two_processes.py server card &
+  "$python" /examples/two_processes.py client card
+  wait $!
+  "$python" -c 'import nixl, sys; print("nixl:", nixl.nixl_agent("somebody").get_plugin_list(), sys.version)'
+}
+
 case ${2:-} in
   --inside)
-    su somebody -c "set -euo pipefail; $(declare -f fail use_wheels); use_wheels $3"
+    su somebody -c "set -euo pipefail; $(declare -f fail use_wheels use_python_39); use_wheels $3"
     ;;
   --mounted)  # in a new mount namespace: an overlay in memory takes all installed files
     root=$(mktemp -d)
@@ -63,9 +83,10 @@ case ${2:-} in
     mount -t overlay overlay -o "lowerdir=$3,upperdir=$root/upper,workdir=$root/work" "$root/system"
     mount -t proc proc "$root/system/proc"
     mount --rbind /dev "$root/system/dev"
-    mkdir "$root/system/wheels" "$root/system/examples"
+    mkdir "$root/system/wheels" "$root/system/examples" "$root/system/python3.9"
     mount --bind "$folder" "$root/system/wheels"
     mount --bind "$source/examples/python" "$root/system/examples"
+    if [[ $4 == python3.9 ]]; then mount --bind "$source/build/python3.9-run" "$root/system/python3.9"; fi
     cp "$self" "$source/tests/wheel/look.py" "$root/system/tmp/"
     exec env -i PATH="$PATH" LC_ALL=C.UTF-8 chroot "$root/system" bash /tmp/root.sh /wheels --inside "$4"
     ;;
@@ -73,13 +94,19 @@ case ${2:-} in
     ((EUID == 0)) || skip "not root"
     command -v debootstrap >/dev/null || skip "no debootstrap"
     unshare --mount true 2>/dev/null || skip "no right to mount"
-    for numpy in without with; do
-      packages=python3,python3-pip
-      if [[ $numpy == with ]]; then packages+=,python3-numpy; fi
-      system=$source/build/wheel-root-$numpy-numpy
-      [[ -d $system ]] || make_system "$system" "$packages"
-      echo "-- $numpy numpy"
-      unshare --mount --pid --fork --kill-child --propagation private "$self" "$folder" --mounted "$system" $numpy
-    done
+    "$source/tools/debian_files.sh" bullseye "$source/build/python3.9-run" \
+      python3.9-minimal libpython3.9-minimal libpython3.9-stdlib libffi7 || exit
+    # A system, its Debian, its packages, and what use_wheels gets.
+    while read -r name suite packages how; do
+      system=$source/build/wheel-root-$name
+      [[ -d $system ]] || make_system "$system" "$suite" "$packages"
+      echo "-- $name, $how"
+      unshare --mount --pid --fork --kill-child --propagation private "$self" "$folder" --mounted "$system" "$how" </dev/null
+    done <<'ROWS'
+without-numpy bookworm python3,python3-pip without
+without-numpy bookworm python3,python3-pip python3.9
+with-numpy bookworm python3,python3-pip,python3-numpy with
+debian-13 trixie python3,python3-pip without
+ROWS
     ;;
 esac

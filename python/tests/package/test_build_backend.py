@@ -91,7 +91,7 @@ def test_missing_headers_are_named_with_their_packages(tmp_path, monkeypatch):
     blind.chmod(0o755)
     monkeypatch.setenv("CXX", str(blind))
     with pytest.raises(compile_module.BuildError) as raised:
-        compile_module.check_packages()
+        compile_module.check_packages(compile_module.Interpreter())
     for word in (
         "pybind11/pybind11.h",
         "fmt/format.h",
@@ -109,14 +109,14 @@ def test_a_missing_compiler_is_named(tmp_path, monkeypatch):
     with pytest.raises(
         compile_module.BuildError, match="there is no .*no-compiler.*apt-get install.*g\\+\\+"
     ):
-        compile_module.check_packages()
+        compile_module.check_packages(compile_module.Interpreter())
 
 
 def test_a_missing_program_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", shutil.which("c++"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(compile_module.BuildError, match="lacks .*cmake.*apt-get install .*cmake"):
-        compile_module.check_packages()
+        compile_module.check_packages(compile_module.Interpreter())
 
 
 def extracted(archive, folder):
