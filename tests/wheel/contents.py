@@ -18,9 +18,8 @@ import tempfile
 import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# Every system with python3 and OpenSSL 3 has these libraries, and one with a compiler also the others.
-COMMON = {"libc.so.6", "libm.so.6", "libcrypto.so.3"}
-OF_THE_COMPILER = {"libstdc++.so.6", "libgcc_s.so.1"}
+# Every system with python3 and OpenSSL 3 has these libraries.
+COMMON = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libcrypto.so.3"}
 LOADER = re.compile(r"ld-linux-[^/]*\.so\.\d+")
 # The wheel has the library, four backends and the code of fmt. Its size must stay below this limit.
 MOST_BYTES = 8_000_000
@@ -104,8 +103,7 @@ def check_module(wheel, name, for_this_host):
     expect(exported == ["PyInit__core"], f"{name}: the module shows others {exported[:5]}")
     if not for_this_host:
         needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
-        common = COMMON if "manylinux" in name else COMMON | OF_THE_COMPILER
-        foreign = {one for one in needed - common if not LOADER.fullmatch(one)}
+        foreign = {one for one in needed - COMMON if not LOADER.fullmatch(one)}
         expect(not foreign, f"{name}: the module needs {sorted(foreign)}, which few hosts have")
         expect(
             not re.search(r"R(UN)?PATH", dynamic),
