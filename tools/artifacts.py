@@ -20,10 +20,10 @@ import sys
 import licences
 import release
 
-# Libraries inside viaduct-doctor beside those of ./dev, with their licences.
+# Libraries inside viaduct-doctor and the wheels beside those of ./dev, with their licences.
 STATIC_ONLY = (("libc6-dev", "LGPL-2.1-or-later"), ("libstdc++-12-dev", "GPL-3.0-or-later WITH GCC-exception-3.1"))
 IN_DOCTOR = {"libfmt-dev", "libssl-dev", "nlohmann-json3-dev", "libarchive-dev", "libacl1-dev", "zlib1g-dev"}
-IN_WHEEL = {"libfmt-dev", "nlohmann-json3-dev", "pybind11-dev"}
+IN_WHEEL = {"libfmt-dev", "nlohmann-json3-dev", "pybind11-dev", "libstdc++-12-dev"}
 
 
 def run(*command, **more):

@@ -1,28 +1,60 @@
 #!/usr/bin/env bash
-# debian_files.sh SUITE FOLDER PACKAGE...: unpacks packages of another Debian into FOLDER, without installing them
-# and without the packages that they depend on. Needs no root. Does nothing if FOLDER is there.
+# debian_files.sh [--architecture ARCH] [--dependencies] SUITE FOLDER PACKAGE...
+#
+# Unpacks packages of a Debian into FOLDER, without installing them: those that are named, and with --dependencies
+# also those that they need. The system and its package database stay unchanged, and no step needs root. Does nothing
+# if FOLDER has these packages already.
 #
 #   tools/debian_files.sh trixie build/python-3.13 libpython3.13-dev pybind11-dev
-#
-# exit: 0 done; 77 this machine's apt knows no Debian, and VIADUCT_DEBIAN_MIRROR names none; else apt's error
 set -euo pipefail
-suite=${1:?} folder=${2:?}
-shift 2
-[[ -e $folder ]] && exit
 here=$(dirname -- "${BASH_SOURCE[0]}")
-mirror=${VIADUCT_DEBIAN_MIRROR:-$("$here/apt_sources.sh" debian bookworm | awk '$3 == "bookworm" { print $2; exit }')}
-if [[ -z $mirror ]]; then
-  echo "skipped: this machine's apt has no Debian 12, and VIADUCT_DEBIAN_MIRROR names no mirror" >&2
-  exit 77
-fi
-apt=$(mktemp -d)
-trap 'rm -rf -- "$apt"' EXIT
-mkdir -p "$apt"/{lists,cache/archives/partial,debs}
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$apt/sources.list"
-options=(-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$apt/lists"
-  -o "Dir::Cache=$apt/cache" -o Dir::State::status=/dev/null -o "APT::Sandbox::User=$(id -un)" -qq)
-apt-get "${options[@]}" update
-(cd "$apt/debs" && apt-get "${options[@]}" download "$@")
+architecture=$(dpkg --print-architecture) what=(download)
+while [[ $1 == --* ]]; do
+  case $1 in
+    --architecture) architecture=$2 && shift ;;
+    --dependencies) what=(install --download-only) ;;
+  esac
+  shift
+done
+suite=$1 folder=$2
+shift 2
+[[ $(cat "$folder/packages" 2>/dev/null) == "$*" ]] && exit
+mirror=$("$here/debian_mirror.sh")
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+[[ -f $keyring ]] || { echo "there is no $keyring (package debian-archive-keyring)" >&2 && exit 1; }
+
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+mkdir -p "$work"/{lists,archives}/partial "$work/nothing"
+: >"$work/status"
+echo "deb [signed-by=$keyring] $mirror $suite main" >"$work/sources.list"
+cat >"$work/apt.conf" <<CONF
+APT::Architecture "$architecture";
+APT::Architectures { "$architecture"; };
+APT::Install-Recommends "false";
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Dir::State::lists "$work/lists";
+Dir::State::status "$work/status";
+Dir::Cache "$work";
+Dir::Cache::archives "$work/archives";
+Dir::Etc::sourcelist "$work/sources.list";
+Dir::Etc::sourceparts "$work/nothing";
+Dir::Etc::parts "$work/nothing";
+Dir::Etc::preferencesparts "$work/nothing";
+CONF
+# Settings of this machine that its apt needs to reach its sources.
+apt-config dump | grep '^Acquire::' >>"$work/apt.conf" || true
+export APT_CONFIG=$work/apt.conf
+apt-get -qq update
+(cd "$work/archives" && apt-get -qq -y "${what[@]}" "$@")
+
 rm -rf -- "$folder.part"
-for deb in "$apt"/debs/*.deb; do dpkg-deb --extract "$deb" "$folder.part"; done
+mkdir -p "$folder.part"/usr/{bin,lib,sbin}
+ln -s usr/{bin,lib,sbin} "$folder.part/"
+for one in "$work"/archives/*.deb; do
+  dpkg-deb --fsys-tarfile "$one" | tar -x --keep-directory-symlink -C "$folder.part"
+done
+echo "$*" >"$folder.part/packages"
+rm -rf -- "$folder"
 mv -- "$folder.part" "$folder"

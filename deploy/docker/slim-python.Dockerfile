@@ -11,7 +11,7 @@ COPY . /source
 RUN python3 /source/python/build_backend/viaduct_build.py wheel --out /wheels \
  && python3 /source/python/build_backend/viaduct_build.py nixl-wheel --out /wheels
 # Python of Debian looks for packages that are not Debian's in this folder.
-RUN python3 -m pip install --no-index --no-deps --target /out/packages /wheels/*.whl \
+RUN python3 -m pip install --no-index --find-links /wheels --target /out/packages viaduct-nixl \
  && mkdir -p /out/usr/local/bin /out/usr/local/lib/python3.11 \
  && mv /out/packages/bin/* /out/usr/local/bin \
  && rmdir /out/packages/bin \

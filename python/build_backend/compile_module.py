@@ -37,14 +37,14 @@ CMAKE_OPTIONS = [
     "-DVIADUCT_MERGE=ON",
     "-DVIADUCT_PCH=ON",
 ]
-# Every host with Python has these libraries. A wheel that needs another library is not portable.
+# Most hosts with Python have these libraries. A wheel that needs another one says so when it is built.
 COMMON_LIBRARIES = re.compile(
     r"(libstdc\+\+|libgcc_s|libc|libm|libcrypto|libpthread|libdl|ld-linux\S*)\.so\.\d+"
 )
 
 
-# A wheel for other hosts has libstdc++ inside, because theirs may be older. Without the parts that
-# nobody uses, which mold keeps, it works with an older glibc.
+# A wheel for other hosts has libstdc++ inside, because theirs may be older. --gc-sections drops the
+# unused code of libstdc++ that calls functions of newer glibcs. mold would keep it.
 PORTABLE = [
     "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed -static-libstdc++ -Wl,--gc-sections",
     "-DVIADUCT_MOLD=OFF",
@@ -55,13 +55,14 @@ class BuildError(Exception):
     """Reports a failed build. Its text names the failure, the likely cause and the remedy."""
 
 
-class Interpreter:
-    """The Python that runs this, or the one whose headers tools/debian_files.sh has unpacked."""
+class TargetPython:
+    """The Python for which a module is: the one that runs this, or the one whose headers
+    tools/debian_files.sh has unpacked."""
 
     def __init__(self, headers=None):
         self.headers = headers
         if headers is None:
-            self.include = sysconfig.get_path("include")
+            self.includes = [sysconfig.get_path("include")]
             self.tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
             self.suffix = sysconfig.get_config_var("EXT_SUFFIX")
             return
@@ -69,16 +70,18 @@ class Interpreter:
         if len(found) != 1:
             raise BuildError(f"{headers} has the headers of {len(found)} Pythons, not of one; "
                              "tools/debian_files.sh unpacks them")
-        self.include = str(found[0].parent)
+        self.includes = [str(found[0].parent), str(headers / "usr/include")]
         minor = found[0].parent.name.partition(".")[2]
+        architecture = subprocess.run([*compiler(), "-print-multiarch"], capture_output=True,
+                                      text=True, check=True).stdout.strip()  # fmt: skip
         self.tag = f"cp3{minor}"
-        self.suffix = f".cpython-3{minor}-{sysconfig.get_config_var('MULTIARCH')}.so"
+        self.suffix = f".cpython-3{minor}-{architecture}.so"
 
-    def option(self):
+    def options(self):
         """Returns what tells CMake for which Python the module is."""
         if self.headers is None:
-            return f"-DVIADUCT_PYTHON={sys.executable}"
-        return f"-DVIADUCT_PYTHON_HEADERS={self.headers.resolve()}"
+            return [f"-DVIADUCT_PYTHON={sys.executable}", "-DVIADUCT_PYTHON_HEADERS="]
+        return ["-DVIADUCT_PYTHON=", f"-DVIADUCT_PYTHON_HEADERS={self.headers.resolve()}"]
 
 
 def say(text):
@@ -89,11 +92,12 @@ def compiler():
     return shlex.split(os.environ.get("CXX", "c++"))
 
 
-def is_there(what, interpreter):
+def is_there(what, python):
     """Returns whether PATH has the program, or the compiler finds the header."""
     if not what.endswith((".h", ".hpp")):
         return shutil.which(what) is not None
-    preprocess = [*compiler(), "-E", "-x", "c++", f"-I{interpreter.include}", "-"]
+    folders = [f"-I{folder}" for folder in python.includes]
+    preprocess = [*compiler(), "-E", "-x", "c++", *folders, "-"]
     question = f"#if !__has_include(<{what}>)\n#error missing\n#endif\n"
     ran = subprocess.run(preprocess, input=question, capture_output=True, text=True, check=False)
     return ran.returncode == 0
@@ -103,16 +107,16 @@ def lacking(what, packages):
     return BuildError(f"{what}. On Debian and Ubuntu: apt-get install {' '.join(packages)}")
 
 
-def check_packages(interpreter):
+def check_packages(python):
     """Raises if a required package is missing. Prints which features the module will lack."""
     if shutil.which(compiler()[0]) is None:
         raise lacking(f"no C++ compiler: there is no {compiler()[0]}", REQUIRED)
-    missing = [name for name, what in REQUIRED.items() if not is_there(what, interpreter)]
+    missing = [name for name, what in REQUIRED.items() if not is_there(what, python)]
     if missing:
         files = ", ".join(REQUIRED[name] for name in missing)
         raise lacking(f"this machine lacks {files}", missing)
     for name, (header, feature) in OPTIONAL.items():
-        if not is_there(header, interpreter):
+        if not is_there(header, python):
             say(f"without {feature}: there is no {header} (package {name})")
 
 
@@ -121,9 +125,9 @@ def run_cmake(what, *arguments):
         raise BuildError(f"{what} failed; CMake's own words stand above")
 
 
-def build_folder(root, interpreter):
+def build_folder(root, kind, python):
     """Returns a folder in build/, which makes rebuilds short. Falls back to a temporary folder."""
-    folder = root / "build" / f"pip-{interpreter.tag}"
+    folder = root / "build" / f"{kind}-{python.tag}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -142,10 +146,10 @@ def compiler_options(root):
     return f"-DFMT_HEADER_ONLY=1 -ffile-prefix-map={root}=."
 
 
-def compile_module(root, interpreter, portable=False):
+def compile_module(root, python, portable):
     """Builds the module. Returns the build folder."""
-    check_packages(interpreter)
-    build = build_folder(root, interpreter)
+    check_packages(python)
+    build = build_folder(root, "portable" if portable else "pip", python)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # As in ./dev: without the sloppiness, ccache finds no object that was built with a precompiled
     # header. With the base folder, it finds those of another clone.
@@ -158,7 +162,7 @@ def compile_module(root, interpreter, portable=False):
     run_cmake(
         "configuring", "-S", str(root), "-B", str(build), *generator, *launcher, *CMAKE_OPTIONS,
         *(PORTABLE if portable else ["-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed"]),
-        interpreter.option(), f"-DCMAKE_CXX_FLAGS={compiler_options(root)}",
+        *python.options(), f"-DCMAKE_CXX_FLAGS={compiler_options(root)}",
     )  # fmt: skip
     jobs = str(len(os.sched_getaffinity(0)))
     say(f"compiling the module with {jobs} jobs at once; this takes minutes")
@@ -166,12 +170,12 @@ def compile_module(root, interpreter, portable=False):
     return build
 
 
-def module_of(build, interpreter):
-    path = build / "python" / "viaduct" / f"_core{interpreter.suffix}"
+def module_of(build, python):
+    path = build / "python" / "viaduct" / f"_core{python.suffix}"
     if not path.is_file():
         raise BuildError(
             f"there is no {path}. Build the target viaduct_python there, with "
-            f"{interpreter.option()}"
+            f"{' '.join(python.options())}"
         )
     return path
 
@@ -200,8 +204,11 @@ def foreign_libraries(path):
 
 def oldest_glibc(path):
     """Returns the minor version of the oldest glibc 2 with which the module works."""
-    text = subprocess.run(
-        ["readelf", "--version-info", "--wide", str(path)], stdout=subprocess.PIPE, text=True,
-        check=True,
-    ).stdout  # fmt: skip
-    return max(int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", text))
+    text = subprocess.run(["readelf", "--version-info", "--wide", str(path)], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout  # fmt: skip
+    minors = [int(minor) for minor in re.findall(r"\bGLIBC_2\.(\d+)", text)]
+    if "GLIBC_ABI_DT_RELR" in text:
+        minors.append(36)
+    if not minors:
+        raise BuildError(f"{path} needs no version of glibc, so it is for another libc")
+    return max(minors)

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import tarfile
 
-from compile_module import (BuildError, Interpreter, compile_module, foreign_libraries, module_of,
+from compile_module import (BuildError, TargetPython, compile_module, foreign_libraries, module_of,
                             oldest_glibc, say, stripped)  # fmt: skip
 from wheel_file import EPOCH, WheelFile
 
@@ -86,11 +86,12 @@ class Distribution:
         return []
 
     def tag(self):
+        """Returns the tag of a wheel for this host."""
         return "py3-none-any"
 
     def compiled(self, root, settings):
         """Returns the compiled modules as (name in the wheel, bytes), and the wheel's tag."""
-        return [], self.tag()
+        return [], "py3-none-any"
 
     def more_files(self, root):
         """Returns further files of the wheel as (name in the wheel, text)."""
@@ -201,13 +202,18 @@ class Viaduct(Distribution):
         "weights, checkpoints. `python -m viaduct.verify` shows what it can use on this host."
     )
 
-    def tag(self, python=None, glibc=None):
-        """Returns the tag of a module for this host, or for each host with that glibc 2."""
-        python = python or Interpreter().tag
+    def __init__(self, portable=False, headers=None):
+        """`portable`: for other hosts. `headers`: those of another Python."""
+        self._portable, self._headers = portable, headers
+
+    def tag(self):
+        return self._tag(TargetPython())
+
+    def _tag(self, python, glibc=None):
         platform = re.sub("[-.]", "_", sysconfig.get_platform())
         if glibc is not None:
             platform = platform.replace("linux", f"manylinux_2_{glibc}")
-        return f"{python}-{python}-{platform}"
+        return f"{python.tag}-{python.tag}-{platform}"
 
     def packages(self, root):
         return root / "python", ["viaduct"]
@@ -221,17 +227,20 @@ class Viaduct(Distribution):
                 yield f"python/{path.name}", path
 
     def compiled(self, root, settings):
-        """Takes the module from build-dir or VIADUCT_BUILD_DIR. Compiles it if neither is set."""
+        """Takes the module from build-dir or VIADUCT_BUILD_DIR. Compiles it if neither is set, and
+        for other hosts."""
         build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
-        interpreter, portable = Interpreter(settings.get("headers")), "portable" in settings
-        folder = pathlib.Path(build) if build else compile_module(root, interpreter, portable)
-        module = module_of(folder, interpreter)
+        python = TargetPython(self._headers)
+        if build and not self._portable:
+            module = module_of(pathlib.Path(build), python)
+        else:
+            module = module_of(compile_module(root, python, self._portable), python)
         if foreign := foreign_libraries(module):
             say(f"the module in {module.parent} needs {', '.join(foreign)}, "
                 "and so does a host that uses the wheel")  # fmt: skip
         data = stripped(module)
         say(f"{module.name} has {len(data) / 1e6:.2f} MB")
-        tag = self.tag(interpreter.tag, oldest_glibc(module) if portable else None)
+        tag = self._tag(python, oldest_glibc(module) if self._portable else None)
         return [(f"viaduct/{module.name}", data)], tag
 
 
@@ -277,18 +286,18 @@ def main():
     parser = argparse.ArgumentParser(description="Makes the wheels of this repository.")
     parser.add_argument("what", choices=["wheel", "nixl-wheel", "description"])
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the result")
-    parser.add_argument("--build", help="build folder that has the module; default: build it")
-    parser.add_argument("--portable", action="store_true", help="for hosts with older libraries")
-    parser.add_argument("--headers", type=pathlib.Path, help="folder of tools/debian_files.sh")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--build", help="build folder that has the module; default: build it")
+    how.add_argument("--portable", action="store_true", help="build it for other hosts")
+    parser.add_argument("--headers", type=pathlib.Path,
+                        help="folder of tools/debian_files.sh with the headers of another Python")
     flags = parser.parse_args()
     settings = {"build-dir": flags.build} if flags.build else {}
-    if flags.portable:
-        settings["portable"] = True
-    if flags.headers:
-        settings["headers"] = flags.headers
+    if flags.headers and not flags.portable:
+        parser.error("--headers needs --portable")
     with errors_in_words():
         if flags.what == "wheel":
-            viaduct.write_wheel(ROOT, flags.out, settings)
+            Viaduct(flags.portable, flags.headers).write_wheel(ROOT, flags.out, settings)
         elif flags.what == "description":
             viaduct.write_dist_info(ROOT, flags.out)
         else:

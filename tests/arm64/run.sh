@@ -9,7 +9,6 @@
 # which it names. With VIADUCT_SETUP=no it downloads nothing.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
-work=$PWD/build/arm64-apt
 root=$PWD/build/arm64-root  # also in cmake/arm64.cmake
 packages=(libacl1-dev libarchive-dev libbenchmark-dev libcurl4-openssl-dev libfabric-dev libfmt-dev libgtest-dev
   libssl-dev libucx-dev nlohmann-json3-dev zlib1g-dev)
@@ -33,52 +32,13 @@ for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
 done
 # shellcheck source=/dev/null
 . /etc/os-release
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-sources=$(tools/apt_sources.sh "$ID" "${VERSION_CODENAME:-}")
-[[ $ID == debian && -f $keyring && -n $sources ]] || skip "the libraries come from Debian's archive, and this is $PRETTY_NAME"
-
-# Runs apt with its own folders and architecture, and without installed packages.
-private_apt() { APT_CONFIG=$work/apt.conf apt-get -q -y "$@"; }
-
-unpack_packages() {
-  mkdir -p "$work"/{lists,archives}/partial "$work/nothing"
-  : >"$work/status"
-  cat >"$work/apt.conf" <<CONF
-APT::Architecture "arm64";
-APT::Architectures { "arm64"; };
-APT::Install-Recommends "false";
-APT::Sandbox::User "";
-Acquire::Languages "none";
-Dir::State::lists "$work/lists";
-Dir::State::status "$work/status";
-Dir::Cache "$work";
-Dir::Cache::archives "$work/archives";
-Dir::Etc::sourcelist "$work/sources.list";
-Dir::Etc::sourceparts "$work/nothing";
-Dir::Etc::parts "$work/nothing";
-CONF
-  echo "${sources//deb /deb [signed-by=$keyring] }" >"$work/sources.list"
-  private_apt update
-  private_apt install --download-only "${packages[@]}"
-  rm -rf -- "$root.part"
-  mkdir -p "$root.part"/usr/{bin,lib,sbin}
-  ln -s usr/{bin,lib,sbin} "$root.part/"
-  local one
-  for one in "$work"/archives/*.deb; do
-    dpkg-deb --fsys-tarfile "$one" | tar -x --keep-directory-symlink -C "$root.part"
-  done
-  echo "${packages[*]}" >"$root.part/packages"
-  rm -rf -- "$root"
-  mv -- "$root.part" "$root"
+[[ $ID == debian ]] || skip "the libraries come from Debian's archive, and this is $PRETTY_NAME"
+if [[ ! -e $root && ${VIADUCT_SETUP:-} == no ]]; then skip "VIADUCT_SETUP=no, and build/arm64-root is not there"; fi
+tools/debian_files.sh --architecture arm64 --dependencies "$VERSION_CODENAME" "$root" "${packages[@]}" \
+  >build/arm64-root.log 2>&1 || {
+  tail -n 5 build/arm64-root.log
+  skip "the packages of arm64 were not to be had"
 }
-
-if [[ $(cat "$root/packages" 2>/dev/null) != "${packages[*]}" ]]; then
-  [[ ${VIADUCT_SETUP:-} != no ]] || skip "VIADUCT_SETUP=no, and build/arm64-root is not there"
-  unpack_packages >"$work.log" 2>&1 || {
-    tail -n 5 "$work.log"
-    skip "the packages of arm64 were not to be had"
-  }
-fi
 
 cmake --preset arm64 >build/arm64.log 2>&1 || {
   cat build/arm64.log >&2

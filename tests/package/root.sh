@@ -24,9 +24,7 @@ make_system() {
   local release mirror packages
   # shellcheck disable=SC1091
   release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  mirror=${VIADUCT_DEBIAN_MIRROR:-$("$source/tools/apt_sources.sh" debian "$release" |
-    awk -v release="$release" '$3 == release { print $2; exit }')}
-  [[ -n $mirror ]] || skip "this machine's apt has no Debian, and VIADUCT_DEBIAN_MIRROR names no mirror"
+  mirror=$("$source/tools/debian_mirror.sh" 2>&1) || skip "$mirror"
   packages=$(for one in "$folder"/*.deb; do dpkg-deb --field "$one" Depends; done |
     sed 's/([^)]*)//g; s/[, ]\+/\n/g' | grep -v '^libviaduct$' | sort -u | paste -sd,)
   rm -rf --one-file-system -- "$system.part"

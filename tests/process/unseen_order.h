@@ -3,13 +3,7 @@
 // process for longer than some tests allow. Threads: one at a time.
 #pragma once
 
-#if defined(__SANITIZE_THREAD__)
-#define VIADUCT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define VIADUCT_TSAN 1
-#endif
-#endif
+#include "base/under_tsan.h"
 
 #ifdef VIADUCT_TSAN
 // Functions of TSan's library.

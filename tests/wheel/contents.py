@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks the wheels in a folder without installing them.
 
-    contents.py FOLDER [--for-this-host]     exit: 0 if all checks passed, else 1 with the errors
+    contents.py FOLDER cp311 ... [--for-this-host]     exit: 0 if all checks passed, else 1 with the errors
 
-With --for-this-host, the module may need libraries that few other hosts have.
+The folder has a wheel of the module for each of these Pythons, and one of viaduct-nixl. With --for-this-host, the module
+may need libraries that few other hosts have.
 """
 
 import base64
@@ -86,8 +87,17 @@ def check_files(wheel, name, packages):
     expect(not missing, f"{name} lacks {missing}")
 
 
+def check_tag(wheel, name):
+    """Checks that the name of the file and the wheel agree for which Python and system it is."""
+    tag = "-".join(name.removesuffix(".whl").split("-")[2:])
+    fields = email.message_from_string(wheel.read(in_dist_info(wheel, "WHEEL")).decode())
+    expect(fields.get_all("Tag") == [tag], f"{name}: the wheel's tag is {fields.get_all('Tag')}")
+    return tag
+
+
 def check_module(wheel, name, for_this_host):
-    """Checks that the module is stripped, needs only known libraries, exports only its entry."""
+    """Checks that the module is stripped, needs only known libraries, exports only its entry, and fits the tag."""
+    python, _, platform = check_tag(wheel, name).partition("-")
     modules = [path for path in wheel.namelist() if ".so" in path]
     expect(len(modules) == 1, f"{name} has not one compiled module: {modules}")
     with tempfile.TemporaryDirectory() as folder:
@@ -97,9 +107,15 @@ def check_module(wheel, name, for_this_host):
             f"{name}: not stripped",
         )
         dynamic = tool("readelf", "--dynamic", "--wide", module)
+        symbols = tool("readelf", "--version-info", "--wide", module)
         exported = tool(
             "nm", "--dynamic", "--defined-only", "--format=just-symbols", module
         ).split()
+    minor = python.removeprefix("cp3")
+    expect(f".cpython-3{minor}-" in modules[0], f"{name}: {modules[0]} is for another Python")
+    if found := re.search(r"manylinux_2_(\d+)_", platform):
+        newest = max(int(one) for one in re.findall(r"\bGLIBC_2\.(\d+)", symbols))
+        expect(int(found[1]) == newest, f"{name}: the module needs glibc 2.{newest}")
     expect(exported == ["PyInit__core"], f"{name}: the module shows others {exported[:5]}")
     if not for_this_host:
         needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
@@ -112,16 +128,20 @@ def check_module(wheel, name, for_this_host):
 
 
 def main():
-    folder, *flags = sys.argv[1:]
+    folder, *words = sys.argv[1:]
+    pythons = [word for word in words if word.startswith("cp")]
     version = re.search(
         r"^project\(viaduct VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text(), re.M
     ).group(1)
     common = {"License": ["Apache-2.0"], "Requires-Python": [">=3.9"]}
     expected = {
-        f"viaduct-{version}-cp": (
-            {"viaduct"},
-            {"Name": ["viaduct"], "Version": [version], "Requires-Dist": []},
-        ),
+        **{
+            f"viaduct-{version}-{python}-{python}-": (
+                {"viaduct"},
+                {"Name": ["viaduct"], "Version": [version], "Requires-Dist": []},
+            )
+            for python in pythons
+        },
         f"viaduct_nixl-1.4.0+viaduct.{version}-py3-none-any": (
             {"nixl", "nixl_cu12", "nixl_cu13"},
             {
@@ -132,10 +152,10 @@ def main():
         ),
     }
     files = sorted(pathlib.Path(folder).glob("*.whl"))
-    for start in expected:  # a wheel of the module for each Python
+    for start in expected:
         expect(
-            any(one.name.startswith(start) for one in files),
-            f"{folder} has no {start}: {[one.name for one in files]}",
+            sum(one.name.startswith(start) for one in files) == 1,
+            f"{folder} has not one {start}*: {[one.name for one in files]}",
         )
     for path in files:
         matches = [value for start, value in expected.items() if path.name.startswith(start)]
@@ -149,7 +169,7 @@ def main():
             check_metadata(wheel, path.name, {**metadata, **common})
             check_files(wheel, path.name, packages)
             if packages == {"viaduct"}:
-                check_module(wheel, path.name, "--for-this-host" in flags)
+                check_module(wheel, path.name, "--for-this-host" in words)
         print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
     for text in wrong:
         print(text, file=sys.stderr)

@@ -23,9 +23,7 @@ fail() {
 # make_system ROOT SUITE PACKAGES: installs a minimal system with these packages into ROOT.
 make_system() {
   local mirror
-  mirror=${VIADUCT_DEBIAN_MIRROR:-$("$source/tools/apt_sources.sh" debian bookworm |
-    awk '$3 == "bookworm" { print $2; exit }')}
-  [[ -n $mirror ]] || skip "this machine's apt has no Debian 12, and VIADUCT_DEBIAN_MIRROR names no mirror"
+  mirror=$("$source/tools/debian_mirror.sh" 2>&1) || skip "$mirror"
   rm -rf --one-file-system -- "$1.part"
   debootstrap --variant=minbase --include="$3" "$2" "$1.part" "$mirror" >"$1.log" 2>&1 ||
     fail "debootstrap: $(tail -n 20 "$1.log")"
@@ -43,6 +41,9 @@ use_wheels() {
   for package in libfmt9 libfmt10 libucx0 libfabric1 g++; do
     if dpkg-query --show "$package" >/dev/null 2>&1; then fail "$package is here, and should not be"; fi
   done
+  # pip takes the wheel for 3.9 on the oldest system that docs/install.md names.
+  python3 -m pip download --quiet --no-index --find-links /wheels --no-deps --only-binary=:all: --dest /tmp/older \
+    --python-version 3.9 --platform "manylinux_2_34_$(uname -m)" viaduct
   python3 -m pip install --quiet --user --break-system-packages --no-warn-script-location \
     --no-index --find-links /wheels viaduct-nixl
   echo "installed: $(python3 -m pip list --user 2>/dev/null | grep viaduct | tr -s ' ' | paste -sd,)"
@@ -59,17 +60,17 @@ use_wheels() {
 
 # There is no pip for this interpreter, which finds its libraries beside it.
 use_python_39() {
-  local python=/python3.9/usr/bin/python3.9
-  LD_LIBRARY_PATH=$(echo /python3.9/usr/lib/*-linux-gnu)
-  export LD_LIBRARY_PATH PYTHONPATH=$HOME/packages
   for wheel in /wheels/viaduct-*-cp39-*.whl /wheels/viaduct_nixl-*.whl; do
-    python3 -m zipfile --extract "$wheel" "$PYTHONPATH"
+    python3 -m zipfile --extract "$wheel" packages
   done
-  "$python" -m viaduct.verify --json | python3 /tmp/look.py without
-  "$python" /examples/two_processes.py server card &
-  "$python" /examples/two_processes.py client card
+  python3.9() {
+    LD_LIBRARY_PATH=$(echo /python3.9/usr/lib/*-linux-gnu) PYTHONPATH=packages /python3.9/usr/bin/python3.9 "$@"
+  }
+  python3.9 -m viaduct.verify --json | python3 /tmp/look.py without
+  python3.9 /examples/two_processes.py server card &
+  python3.9 /examples/two_processes.py client card
   wait $!
-  "$python" -c 'import nixl, sys; print("nixl:", nixl.nixl_agent("somebody").get_plugin_list(), sys.version)'
+  python3.9 -c 'import nixl, sys; print("nixl:", nixl.nixl_agent("somebody").get_plugin_list(), sys.version)'
 }
 
 case ${2:-} in
@@ -94,12 +95,13 @@ case ${2:-} in
     ((EUID == 0)) || skip "not root"
     command -v debootstrap >/dev/null || skip "no debootstrap"
     unshare --mount true 2>/dev/null || skip "no right to mount"
-    "$source/tools/debian_files.sh" bullseye "$source/build/python3.9-run" \
-      python3.9-minimal libpython3.9-minimal libpython3.9-stdlib libffi7 || exit
+    run39=("$source/tools/debian_files.sh" bullseye "$source/build/python3.9-run"
+      python3.9-minimal libpython3.9-minimal libpython3.9-stdlib libffi7)
     # A system, its Debian, its packages, and what use_wheels gets.
     while read -r name suite packages how; do
       system=$source/build/wheel-root-$name
       [[ -d $system ]] || make_system "$system" "$suite" "$packages"
+      if [[ $how == python3.9 ]]; then "${run39[@]}"; fi
       echo "-- $name, $how"
       unshare --mount --pid --fork --kill-child --propagation private "$self" "$folder" --mounted "$system" "$how" </dev/null
     done <<'ROWS'

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_missing_headers_are_named_with_their_packages(tmp_path, monkeypatch):
     blind.chmod(0o755)
     monkeypatch.setenv("CXX", str(blind))
     with pytest.raises(compile_module.BuildError) as raised:
-        compile_module.check_packages(compile_module.Interpreter())
+        compile_module.check_packages(compile_module.TargetPython())
     for word in (
         "pybind11/pybind11.h",
         "fmt/format.h",
@@ -109,14 +110,14 @@ def test_a_missing_compiler_is_named(tmp_path, monkeypatch):
     with pytest.raises(
         compile_module.BuildError, match="there is no .*no-compiler.*apt-get install.*g\\+\\+"
     ):
-        compile_module.check_packages(compile_module.Interpreter())
+        compile_module.check_packages(compile_module.TargetPython())
 
 
 def test_a_missing_program_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", shutil.which("c++"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(compile_module.BuildError, match="lacks .*cmake.*apt-get install .*cmake"):
-        compile_module.check_packages(compile_module.Interpreter())
+        compile_module.check_packages(compile_module.TargetPython())
 
 
 def extracted(archive, folder):
@@ -176,3 +177,40 @@ def test_equal_builds_give_equal_wheels(build_folder, tmp_path):
         for folder in (tmp_path / "first", tmp_path / "second")
     ]
     assert wheels[0] == wheels[1]
+
+
+def headers_of(folder, *versions):
+    for version in versions:
+        include = folder / "usr/include" / f"python{version}"
+        include.mkdir(parents=True)
+        (include / "Python.h").write_text("")
+    return folder
+
+
+def test_headers_name_the_python(tmp_path):
+    python = compile_module.TargetPython(headers_of(tmp_path, "3.13"))
+    assert python.tag == "cp313"
+    assert re.fullmatch(r"\.cpython-313-\w+-linux-gnu\.so", python.suffix)
+    assert python.options()[0] == "-DVIADUCT_PYTHON="
+
+
+def test_headers_of_no_python_or_of_two_are_refused(tmp_path):
+    for folder, count in ((tmp_path / "none", 0), (headers_of(tmp_path / "two", "3.9", "3.13"), 2)):
+        with pytest.raises(compile_module.BuildError, match=f"headers of {count} Pythons"):
+            compile_module.TargetPython(folder)
+
+
+@pytest.mark.parametrize(
+    ("told", "minor"),
+    [
+        ("Name: GLIBC_2.4\n Name: GLIBC_2.34  Flags: none\n Name: GLIBCXX_3.4.30", 34),
+        ("Nom: GLIBC_2.17", 17),
+        ("Name: GLIBC_2.17\n Name: GLIBC_ABI_DT_RELR", 36),
+    ],
+)
+def test_the_oldest_glibc_is_that_of_the_newest_symbol(tmp_path, monkeypatch, told, minor):
+    readelf = tmp_path / "readelf"
+    readelf.write_text(f"#!/bin/sh\ncat <<'X'\n{told}\nX\n")
+    readelf.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert compile_module.oldest_glibc(tmp_path / "module.so") == minor
