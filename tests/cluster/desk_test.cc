@@ -359,7 +359,7 @@ TEST_P(CutSessions, EndIfThePeerIsGoneAsWell) {
 
 TEST_P(Hosts, ThatAreCutOffComeBack) {
   if (!make(3, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
-  start(" detect=2000");
+  start(" detect=4000");  // a busy machine stops a process for longer than two seconds
   for (const std::size_t to : {1U, 2U}) {
     const std::string name = std::to_string(to);
     agents_[0]->must("import " + agents_[to]->card());
