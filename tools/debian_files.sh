@@ -13,12 +13,13 @@ while [[ $1 == --* ]]; do
   case $1 in
     --architecture) architecture=$2 && shift ;;
     --dependencies) what=(install --download-only) ;;
+    *) echo "$0: unknown option $1" >&2 && exit 2 ;;
   esac
   shift
 done
 suite=$1 folder=$2
 shift 2
-[[ $(cat "$folder/packages" 2>/dev/null) == "$*" ]] && exit
+if [[ -f $folder/packages && $(<"$folder/packages") == "$*" ]]; then exit; fi
 mirror=$("$here/debian_mirror.sh")
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [[ -f $keyring ]] || { echo "there is no $keyring (package debian-archive-keyring)" >&2 && exit 1; }
@@ -44,7 +45,7 @@ Dir::Etc::parts "$work/nothing";
 Dir::Etc::preferencesparts "$work/nothing";
 CONF
 # Settings of this machine that its apt needs to reach its sources.
-apt-config dump | grep '^Acquire::' >>"$work/apt.conf" || true
+apt-config dump | sed -n '/^Acquire::/p' >>"$work/apt.conf"
 export APT_CONFIG=$work/apt.conf
 apt-get -qq update
 (cd "$work/archives" && apt-get -qq -y "${what[@]}" "$@")

@@ -95,13 +95,14 @@ case ${2:-} in
     ((EUID == 0)) || skip "not root"
     command -v debootstrap >/dev/null || skip "no debootstrap"
     unshare --mount true 2>/dev/null || skip "no right to mount"
-    run39=("$source/tools/debian_files.sh" bullseye "$source/build/python3.9-run"
-      python3.9-minimal libpython3.9-minimal libpython3.9-stdlib libffi7)
     # A system, its Debian, its packages, and what use_wheels gets.
     while read -r name suite packages how; do
       system=$source/build/wheel-root-$name
       [[ -d $system ]] || make_system "$system" "$suite" "$packages"
-      if [[ $how == python3.9 ]]; then "${run39[@]}"; fi
+      if [[ $how == python3.9 ]]; then
+        "$source/tools/debian_files.sh" bullseye "$source/build/python3.9-run" \
+          python3.9-minimal libpython3.9-minimal libpython3.9-stdlib libffi7
+      fi
       echo "-- $name, $how"
       unshare --mount --pid --fork --kill-child --propagation private "$self" "$folder" --mounted "$system" "$how" </dev/null
     done <<'ROWS'
