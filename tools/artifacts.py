@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Collects the artifacts of a release in a folder, and lists them.
 
-    artifacts.py FOLDER [--debs DIR] [--wheels DIR] [--doctor FILE ...]
+    artifacts.py FOLDER [--debs DIR] [--wheels DIR] [--headers DIR ...] [--doctor FILE ...] [--images DIR]
 
 The folder gets the source archive of HEAD, what the arguments name, an apt repository of the packages, a list of
-contents as SPDX 2.3, and the file SHA256SUMS. Equal inputs make equal bytes: every date is that of the commit.
+contents as SPDX 2.3, and the file SHA256SUMS. --headers names the folder python-X.Y whose headers the wheel of that
+Python has. Equal inputs make equal bytes: every date is that of the commit.
 """
 import argparse
 import datetime
@@ -78,9 +79,14 @@ def spdx_id(name):
     return "SPDXRef-" + "".join(one if one.isalnum() or one in ".-" else "-" for one in name)
 
 
-def library_package(name, licence):
-    version = installed_version(name)
-    return {"SPDXID": spdx_id(name), "name": name, "versionInfo": version, "downloadLocation": "NOASSERTION",
+def library_id(name, version):
+    return spdx_id(f"{name}-{version}" if version else name)
+
+
+def library_package(name, licence, version=None):
+    own = library_id(name, version)
+    version = version or installed_version(name)
+    return {"SPDXID": own, "name": name, "versionInfo": version, "downloadLocation": "NOASSERTION",
             "filesAnalyzed": False, "licenseConcluded": licence, "licenseDeclared": licence, "copyrightText": "NOASSERTION",
             "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                               "referenceLocator": f"pkg:deb/debian/{name}@{version}"}]}  # fmt: skip
@@ -94,33 +100,47 @@ def artifact_package(folder, path, version):
             "checksums": [{"algorithm": "SHA256", "checksumValue": digest(path)}]}  # fmt: skip
 
 
-def contained_in(path, known):
-    """The libraries whose code an artifact holds."""
+def header_versions(folder):
+    """Of a folder of tools/debian_files.sh: the versions of libraries that a wheel built with it holds."""
+    rows = (line.split() for line in (folder / "versions").read_text().splitlines())
+    return {name: version for name, version in rows if name in IN_WHEEL}
+
+
+def contained_in(path, headers):
+    """The libraries whose code an artifact holds, each with its version if it is not the installed one."""
     if path.name.startswith("viaduct-doctor-"):
-        return sorted(IN_DOCTOR | {name for name, _ in STATIC_ONLY})
-    return sorted(IN_WHEEL & known) if path.name.startswith("viaduct-") and path.suffix == ".whl" else []
+        return [(name, None) for name in sorted(IN_DOCTOR | {name for name, _ in STATIC_ONLY})]
+    if not path.name.startswith("viaduct-") or path.suffix != ".whl":
+        return []
+    python = path.name.split("-")[2]
+    other = next((header_versions(one) for one in headers if f"cp{one.name.split('-')[1].replace('.', '')}" == python), {})
+    return [(name, other.get(name)) for name in sorted(IN_WHEEL)]
 
 
-def contents(folder, version, epoch):
+def contents(folder, version, epoch, headers):
     """The list of contents as SPDX 2.3: every artifact, and every library that it holds or was built with."""
     files = artifacts(folder)
     rows = [(name, licence) for name, licence, _ in licences.LIBRARIES] + list(STATIC_ONLY)
-    known = {name for name, _ in rows}
     source = f"viaduct-{version}.tar.gz"
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", spdx_id(str(one.relative_to(folder)))) for one in files]
     relations += [(spdx_id(name), "BUILD_DEPENDENCY_OF", spdx_id(source)) for name, _ in rows]
+    libraries = [library_package(*row) for row in rows]
+    others = set()
     for one in files:
         own = spdx_id(str(one.relative_to(folder)))
         if one.name != source:
             relations.append((own, "GENERATED_FROM", spdx_id(source)))
-        relations += [(own, "STATIC_LINK", spdx_id(name)) for name in contained_in(one, known)]
+        inside = contained_in(one, headers)
+        relations += [(own, "STATIC_LINK", library_id(*each)) for each in inside]
+        others |= {each for each in inside if each[1]}
+    libraries += [library_package(name, dict(rows)[name], its_version) for name, its_version in sorted(others)]
     sums = hashlib.sha256("".join(map(digest, files)).encode()).hexdigest()
     return {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"viaduct-{version}",
         "documentNamespace": f"https://spdx.org/spdxdocs/viaduct-{version}-{sums}",
         "creationInfo": {"created": datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                          "creators": ["Tool: viaduct-tools-artifacts"]},
-        "packages": [artifact_package(folder, one, version) for one in files] + [library_package(*row) for row in rows],
+        "packages": [artifact_package(folder, one, version) for one in files] + libraries,
         "relationships": [{"spdxElementId": a, "relationshipType": how, "relatedSpdxElement": b} for a, how, b in relations],
     }  # fmt: skip
 
@@ -147,9 +167,11 @@ def collect(asked):
         add_apt(asked.folder, asked.debs, epoch)
     for wheel in sorted(asked.wheels.glob("*.whl")) if asked.wheels else ():
         shutil.copy(wheel, asked.folder)
+    for image in sorted(asked.images.glob("*.tar")) if asked.images else ():
+        shutil.copy(image, asked.folder)
     for doctor in asked.doctor:
         shutil.copy(doctor, asked.folder / f"viaduct-doctor-{version}-{machine_of(doctor)}")
-    text = json.dumps(contents(asked.folder, version, epoch), indent=2) + "\n"
+    text = json.dumps(contents(asked.folder, version, epoch, asked.headers), indent=2) + "\n"
     (asked.folder / f"viaduct-{version}.spdx.json").write_text(text)
     write_sums(asked.folder)
 
@@ -158,8 +180,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--root", type=pathlib.Path, default=release.ROOT)
-    parser.add_argument("--doctor", type=pathlib.Path, action="append", default=[])
-    for kind in ("--debs", "--wheels"):
+    for kind in ("--doctor", "--headers"):
+        parser.add_argument(kind, type=pathlib.Path, action="append", default=[])
+    for kind in ("--debs", "--wheels", "--images"):
         parser.add_argument(kind, type=pathlib.Path)
     asked = parser.parse_args()
     collect(asked)

@@ -3,7 +3,7 @@
 #
 # Unpacks packages of a Debian into FOLDER, without installing them: those that are named, and with --dependencies
 # also those that they need. The system and its package database stay unchanged, and no step needs root. Does nothing
-# if FOLDER has these packages already.
+# if FOLDER has these packages already. FOLDER/versions lists all that it holds.
 #
 #   tools/debian_files.sh trixie build/python-3.13 libpython3.13-dev pybind11-dev
 set -euo pipefail
@@ -19,7 +19,7 @@ while [[ $1 == --* ]]; do
 done
 suite=$1 folder=$2
 shift 2
-if [[ -f $folder/packages && $(<"$folder/packages") == "$*" ]]; then exit; fi
+if [[ -f $folder/versions && $(<"$folder/packages") == "$*" ]]; then exit; fi
 mirror=$("$here/debian_mirror.sh")
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [[ -f $keyring ]] || { echo "there is no $keyring (package debian-archive-keyring)" >&2 && exit 1; }
@@ -55,6 +55,8 @@ mkdir -p "$folder.part"/usr/{bin,lib,sbin}
 ln -s usr/{bin,lib,sbin} "$folder.part/"
 for one in "$work"/archives/*.deb; do
   dpkg-deb --fsys-tarfile "$one" | tar -x --keep-directory-symlink -C "$folder.part"
+  # shellcheck disable=SC2016  # dpkg's own words
+  dpkg-deb --show --showformat '${Package} ${Version}\n' "$one" >>"$folder.part/versions"
 done
 echo "$*" >"$folder.part/packages"
 rm -rf -- "$folder"

@@ -43,7 +43,7 @@ FILES = {
     "docs/install.md": "find_package(viaduct 0.1 REQUIRED)\n",
     "deploy/k8s/base/bench.yaml": "image: viaduct:0.1.0\naddress: 10.0.1.0\n",
     "python/viaduct/nixl/packages/x/METADATA": "Version: 1.4.0+viaduct.0.1.0\n",
-    # The promises of a release, of each kind one.
+    # One promise of each kind that a release makes.
     "docs/bench-flags.md": "## `viaduct bench`\n\n```\nData:\n  --batch N  blocks\n```\n",
     "docs/settings.md": "| `VIADUCT_NAME` | | a name |\n",
     "docs/metrics.md": "| `viaduct_agent` | info | `endpoint` | an agent |\n",
@@ -182,13 +182,20 @@ def inputs():
     (root / "wheels").mkdir()
     with zipfile.ZipFile(root / "wheels/viaduct-0.2.0-cp311-cp311-manylinux_2_34_x86_64.whl", "w") as wheel:
         wheel.writestr(zipfile.ZipInfo("a"), "a")
+    shutil.copy(root / "wheels/viaduct-0.2.0-cp311-cp311-manylinux_2_34_x86_64.whl",
+                root / "wheels/viaduct-0.2.0-cp313-cp313-manylinux_2_34_x86_64.whl")  # fmt: skip
+    (root / "python-3.13").mkdir()
+    (root / "python-3.13/versions").write_text("libpython3.13-dev 3.13.5-2\npybind11-dev 2.13.6-2\n")
+    (root / "images").mkdir()
+    (root / "images/viaduct-0.2.0.tar").write_text("an image")
     (root / "doctor").write_bytes(b"\x7fELF" + bytes(14) + b"\x3e\0")
     return root
 
 
 def collect(source, made, into):
     command = [sys.executable, "-B", artifacts.__file__, str(into), "--root", str(source), "--debs", str(made / "debs"),
-               "--wheels", str(made / "wheels"), "--doctor", str(made / "doctor")]  # fmt: skip
+               "--wheels", str(made / "wheels"), "--headers", str(made / "python-3.13"), "--doctor", str(made / "doctor"),
+               "--images", str(made / "images")]  # fmt: skip
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return {str(one.relative_to(into)): one.read_bytes() for one in into.rglob("*") if one.is_file()}
 
@@ -247,7 +254,8 @@ class Artifacts(unittest.TestCase):
         lists = {"SHA256SUMS", "apt/Packages", "apt/Packages.gz", "apt/Release", "viaduct-0.1.0.spdx.json"}
         self.assertEqual(listed, {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items() if name not in lists})
         for name, libraries in (("viaduct-doctor-0.1.0-amd64", ("libarchive-dev", "libc6-dev", "libssl-dev")),
-                                ("viaduct-0.2.0-cp311-cp311-manylinux-2-34-x86-64.whl", ("libfmt-dev", "libstdc---12-dev"))):
+                                ("viaduct-0.2.0-cp311-cp311-manylinux-2-34-x86-64.whl", ("pybind11-dev", "libstdc---12-dev")),
+                                ("viaduct-0.2.0-cp313-cp313-manylinux-2-34-x86-64.whl", ("pybind11-dev-2.13.6-2", "libfmt-dev"))):
             inside = {one["relatedSpdxElement"] for one in found["relationships"]
                       if one["relationshipType"] == "STATIC_LINK" and one["spdxElementId"].endswith(name)}  # fmt: skip
             self.assertLessEqual({f"SPDXRef-{one}" for one in libraries}, inside)

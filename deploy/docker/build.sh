@@ -7,6 +7,7 @@
 #   CUDA_ARCH_NAME=hopper       of a full image: ampere, ada, hopper or blackwell; sets CUDA_ARCH
 #   CUDA_ARCH=90                the number itself
 #   PUSH=yes                    push it after it was verified
+#   SAVE=FOLDER                 write it to FOLDER/NAME-TAG.tar after it was verified
 #   BASE=IMAGE                  another base image
 #   ENGINE=docker|podman|buildah
 #
@@ -80,4 +81,10 @@ case $code in
     ;;
 esac
 if [[ ${PUSH:-} == yes ]]; then image_push "$tag"; fi
+if [[ -n ${SAVE:-} ]]; then
+  name=${tag##*/}
+  mkdir -p -- "$SAVE"
+  rm -f -- "$SAVE/${name/:/-}.tar"  # no engine writes over an archive
+  image_save "$tag" "$SAVE/${name/:/-}.tar"
+fi
 echo "build.sh: $tag is ready"

@@ -16,6 +16,14 @@ find_engine() {
 
 image_build() { "$ENGINE" build "$@"; }
 image_push() { "$ENGINE" push "$1"; }
+# image_save IMAGE FILE: writes a tar archive for `docker load` and `podman load`.
+image_save() {
+  if [[ $ENGINE == buildah ]]; then
+    buildah push --quiet "$1" "docker-archive:$2:$1" >/dev/null
+  else
+    "$ENGINE" save -o "$2" "$1"
+  fi
+}
 
 # The command in a new container of the image, without a network: it needs none.
 image_run() {
@@ -43,11 +51,7 @@ image_layers() {
 image_compressed_bytes() {
   local folder
   folder=$(mktemp -d)
-  if [[ $ENGINE == buildah ]]; then
-    buildah push --quiet "$1" "docker-archive:$folder/image.tar" >/dev/null
-  else
-    "$ENGINE" save -o "$folder/image.tar" "$1"
-  fi
+  image_save "$1" "$folder/image.tar"
   gzip -6 <"$folder/image.tar" | wc -c
   rm -rf -- "$folder"
 }

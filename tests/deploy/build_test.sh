@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs deploy/docker/build.sh with a fake engine, which records its commands and fails at the one
-# that $FAIL names.
+# Runs deploy/docker/build.sh with a fake engine, which records its commands and fails at the
+# command that contains $FAIL.
 #
 #   build_test.sh WORK
 set -euo pipefail
@@ -15,7 +15,7 @@ echo "$*" >>"${0%/*}/told"
 TEXT
 chmod +x "$work/engine"
 export ENGINE=$work/engine
-unset BUILD_TARGET TAG CUDA_ARCH CUDA_ARCH_NAME PUSH BASE
+unset BUILD_TARGET TAG CUDA_ARCH CUDA_ARCH_NAME PUSH SAVE BASE
 
 # expect CODE TEXT VARIABLE=VALUE...: expects this exit code, and TEXT in its output or in the
 # engine's commands.
@@ -40,6 +40,8 @@ expect 0 "--build-arg CUDA_ARCH=90a" BUILD_TARGET=full CUDA_ARCH=90a
 expect 0 "push viaduct:1" TAG=viaduct:1 PUSH=yes
 expect 1 "nixlbench-test failed" PUSH=yes FAIL=nixlbench-test
 if grep -q push "$work/told"; then echo "an image that was not verified was pushed"; exit 1; fi
+expect 0 "save -o $work/saved/viaduct-1.tar there/viaduct:1" TAG=there/viaduct:1 SAVE="$work/saved"
+expect 1 "save -o" TAG=viaduct:1 SAVE="$work/saved" FAIL=save
 expect 2 "BUILD_TARGET is slim, slim-python or full" BUILD_TARGET=big
 expect 2 "CUDA_ARCH_NAME is ampere" BUILD_TARGET=full CUDA_ARCH_NAME=volta
 expect 2 "TAG is NAME:TAG" TAG=viaduct

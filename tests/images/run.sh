@@ -97,7 +97,13 @@ build_slim() {
     use_program
     folder=$work/context
   fi
-  BASE=localhost/debian:12-slim TAG=localhost/viaduct:test nice "$folder/deploy/docker/build.sh"
+  BASE=localhost/debian:12-slim TAG=localhost/viaduct:test SAVE=$work/saved nice "$folder/deploy/docker/build.sh"
+}
+
+# The archive becomes the same image in another store.
+archive_of_slim() {
+  buildah --root "$work/other" pull --quiet "docker-archive:$work/saved/viaduct-test.tar" >"$work/pulled"
+  [[ $(buildah --root "$work/other" inspect --type image --format '{{.FromImageID}}' localhost/viaduct:test) == "$(of_image '{{.FromImageID}}')" ]]
 }
 
 in_slim() { image_run localhost/viaduct:test "$@"; }
@@ -135,7 +141,8 @@ labels_of_slim() {
 
 user_of_slim() { [[ $(in_slim id -u) == 65532 ]]; }
 
-# The name becomes resolvable late, in a mount namespace, which an ordinary user may not have here.
+# The check makes a name resolvable late, in a mount namespace, which an ordinary user may not make
+# here.
 late_name_in_slim() {
   local container
   container=$(buildah from --pull-never localhost/viaduct:test)
@@ -228,7 +235,8 @@ full_over_a_stand_in() {
       curl*) echo "   not run, for want of the source: $(grep -o 'https://[^ ]*' <<<"$line")" >>"$work/not-run"; left=$((left + 1)) ;;
       cmake*) echo "   not run here, the same as in slim: cmake ..." >>"$work/not-run"; left=$((left + 1)) ;;
       *)
-        # The package name that the stand-in uses. Links may lead nowhere without the fabrics.
+        # LIBFMT names fmt's package in the stand-in. Links may lead nowhere, because the fabrics
+        # are missing.
         buildah run --env LIBFMT=libfmt9 "$container" -- sh -ec "$line" </dev/null
         ran=$((ran + 1))
         ;;
@@ -240,6 +248,7 @@ full_over_a_stand_in() {
 
 step "a Debian 12 in the place of debian:12-slim" make_base
 step "slim is built, and moves blocks" build_slim
+step "slim is saved as an archive, and loaded again" archive_of_slim
 step "slim is small enough" size_of_slim
 cat "$work/size"
 step "slim has four backends, which open" backends_of_slim
@@ -256,4 +265,4 @@ step "slim-python runs as an ordinary user" user_of_slim_python
 step "two processes of slim-python run the example" example_in_slim_python
 step "efa-cuda over a stand-in" full_over_a_stand_in
 cat "$work/not-run"
-rm -rf --one-file-system -- "$work/store"
+rm -rf --one-file-system -- "$work/store" "$work/other" "$work/saved"
