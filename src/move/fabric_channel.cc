@@ -17,6 +17,9 @@ constexpr Duration kLook = std::chrono::milliseconds(50);
 // The peer's process handles its sockets between two answers. After the second answer, a busy peer
 // no longer explains the silence.
 constexpr int kEnoughAnswers = 2;
+// While an answer is late, the session is silent too, so all paths to the peer are. Afterwards a
+// path may stay silent for as long again, because its retransmissions come at doubling intervals.
+constexpr int kTimesAsLong = 3;
 // The longest pause between two calls of progress() for a channel that dozes: with ops that wait to
 // be posted, and without any.
 constexpr Duration kLongestDoze = std::chrono::milliseconds(1);
@@ -180,8 +183,9 @@ void FabricChannel::progress(Clock::time_point now, const Turn& turn) {
     if (!up() && !events_.proved && probed()) events_.proved = moved = true;
     const bool reaped = poster_.reap(*endpoint_);
     if (reaped) {
-      talk_.asked = false;
+      talk_.asked.reset();
       talk_.answers = 0;
+      talk_.slowest_answer = {};
       moved = true;
     }
     if (auto why = endpoint_->broken()) return breakWith(std::move(*why));
@@ -283,14 +287,16 @@ void FabricChannel::look() {
 // UCX, libfabric and the kernel do not report a cut path for minutes. The session may use another
 // path, so the peer is asked over the session whether it is alive.
 void FabricChannel::judgeSilence(Clock::time_point now) {
-  if (now - poster_.lastMoved() < poster_.patience()) return;
+  const auto silence = now - poster_.lastMoved();
+  if (silence < poster_.patience() + kTimesAsLong * talk_.slowest_answer) return;
   if (talk_.answers >= kEnoughAnswers)
     return breakWith(linkError(
         {.code = Code::kTimeout,
          .detail = "no answer arrived over " + transport_devices_ + ", although the peer is alive",
          .cause = "the path of this rail is cut or has stalled",
          .remedy = "check the link; the agent retries the rail"}));
-  if (std::exchange(talk_.asked, true)) return;
+  if (talk_.asked) return;
+  talk_.asked = now;
   host().activate(*this);  // the channel may sleep, and a library may have lost the event
   peer_.tell(PingChannel{.channel = index(), .life = life().number()});
 }
@@ -303,7 +309,10 @@ void FabricChannel::pinged() {
 }
 
 void FabricChannel::answered() {
-  if (std::exchange(talk_.asked, false)) ++talk_.answers;
+  if (!talk_.asked) return;
+  talk_.slowest_answer = std::max(talk_.slowest_answer, seed_.poller.now() - *talk_.asked);
+  talk_.asked.reset();
+  ++talk_.answers;
 }
 
 }  // namespace viaduct::move

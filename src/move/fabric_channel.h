@@ -85,7 +85,7 @@ class FabricChannel final : public Channel {
   // Work that progress() and sleep() leave for handleEvents().
   struct Events {
     bool proved = false;         // the probe has come back
-    bool begins_look = false;    // data is in flight, and no timer looks after it
+    bool begins_look = false;    // data is in flight, and no timer checks it
     bool tells_polling = false;  // the peer has to poll
     bool dozes = false;
     bool operator==(const Events&) const = default;
@@ -95,9 +95,11 @@ class FabricChannel final : public Channel {
     bool probe_sent = false;
     // Only for endpoints without a descriptor: the last PollingNotice in each direction.
     bool told_polling = false, peer_polls = false;
-    // Pings to a silent peer: one is unanswered, and the number of answers since the last progress.
-    bool asked = false;
+    // Pings to a silent peer since the last progress: when the unanswered one was sent, the number
+    // of answers, and the longest wait for one.
+    std::optional<Clock::time_point> asked;
     int answers = 0;
+    Duration slowest_answer{};
   };
   bool joined() const { return life().state() == ChannelState::kProbing || up(); }
   void push();
@@ -112,7 +114,7 @@ class FabricChannel final : public Channel {
   bool sleepUntilTold(Clock::time_point now, Duration quiet);
   bool armedAWhile(Clock::time_point now, Duration quiet);
   Duration quietFor(Clock::time_point now) const;
-  // Ops, or the probe, wait to be posted.
+  // Whether ops, or the probe, wait to be posted.
   bool unposted() const { return poster_.starved() || (!up() && !talk_.probe_sent); }
   bool rests() const { return up() && !unposted(); }
   bool mayDoze() const { return unposted() || poster_.idle(); }

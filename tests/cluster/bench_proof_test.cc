@@ -74,7 +74,7 @@ TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
   EXPECT_TRUE(hasWords(text_, "went over rail1 of")) << text_;
 }
 
-// The same route, and /proc/net/dev of one end shows the bytes at the requested interface.
+// The data goes over rail1 as in the test above, but /proc/net/dev of A shows the bytes at rail0.
 TEST_F(BenchProof, AForgedCountOfTheInterfaceIsNotBelieved) {
   if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
   makeRails(2);
@@ -87,7 +87,7 @@ TEST_F(BenchProof, AForgedCountOfTheInterfaceIsNotBelieved) {
   EXPECT_FALSE(hasWords(text_, ", proven")) << text_;
 }
 
-// A libfabric provider that claims to be RDMA: tests/lies/tcp_as_efa.cc.
+// Uses a libfabric provider that claims to be RDMA: tests/lies/tcp_as_efa.cc.
 TEST_F(BenchProof, TcpUnderTheNameOfRdmaIsAFallback) {
   if (std::string(kLieProviders).empty())
     GTEST_SKIP() << "skipped: no libfabric that takes a provider from outside";
@@ -107,7 +107,7 @@ TEST_F(BenchProof, ARateAboveTheLinksIsInvalid) {
   EXPECT_TRUE(hasWords(text_, "link rail0 of")) << text_;
 }
 
-// Both have the boot id of one host, but their clocks differ by an hour.
+// Both members have the boot id of one host, but their clocks differ by an hour.
 TEST_F(BenchProof, MembersInTwoTimeNamespacesAreTimedFromTheBarrier) {
   const std::string other_clock = "unshare --time --monotonic 3600 --fork";
   if (!b_.run(other_clock + " true")) GTEST_SKIP() << "skipped: no time namespaces";

@@ -74,9 +74,10 @@ class Desk {
   // switch drops the link's frames, and no end notices.
   bool cut(std::size_t host, std::size_t link) const;
   bool drop(std::size_t host, std::size_t link) const;
-  // The same for all links of a host, within about a millisecond.
-  bool dropAll(std::size_t host) const;
-  bool healAll(std::size_t host) const;
+  // The switches drop all frames from the same instant on. False without nft, or without nf_tables
+  // in the kernel.
+  bool dropAll() const;
+  bool healAll() const;
   // The host receives on this link, but nothing that it sends arrives.
   bool mute(std::size_t host, std::size_t link) const;
   bool unmute(std::size_t host, std::size_t link) const;
@@ -84,7 +85,6 @@ class Desk {
 
  private:
   static std::string port(std::size_t host, std::size_t link);
-  bool setAll(const std::vector<std::string>& ports) const;
   bool connect(std::size_t host, std::size_t link) const;
   std::size_t links_;
   std::unique_ptr<Host> switch_;  // one host for all switches

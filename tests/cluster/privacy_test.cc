@@ -1,4 +1,5 @@
-// A recorder on the link between two hosts: what it can read of a session and of its data.
+// Records the packets between two hosts, and checks which bytes of a session and its data are
+// readable.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ namespace {
 // Reads every packet of a host's interfaces.
 class WireRecorder {
  public:
-  // A thread enters the host's network, and the socket stays there.
+  // A thread opens the socket in the host's network namespace, where the socket then stays.
   explicit WireRecorder(const Host& host) {
     std::thread([&] {
       const base::Fd network(

@@ -113,7 +113,7 @@ TEST_F(Proof, FailuresToConnectAreToldApart) {
   };
   EXPECT_TRUE(has(said("10.77.0.1"), "no process listens there"));
   EXPECT_TRUE(has(said("10.99.0.1"), "no route"));
-  // A neighbour entry that drops everything, as a firewall does.
+  // Packets to this wrong neighbour entry are lost, as if a firewall dropped them.
   ASSERT_TRUE(b_.ip("neigh add 10.77.0.9 lladdr 02:00:00:00:00:99 dev rail0"));
   EXPECT_TRUE(has(said("10.77.0.9"), "drops the packets, or the host is down"));
   Command wrong(a_, "p2p --mode target --ip 10.77.0.2 --port 5555");

@@ -27,7 +27,7 @@ bool hasWords(const std::string& text, const std::string& part) {
   return flat(text).find(flat(part)) != std::string::npos;
 }
 
-// The words by which causes are told, but for other programs: the machine of a test has some.
+// Expects no text that names a cause, except the cause "other programs": test machines run some.
 void expectNoCause(const std::string& text) {
   for (const char* words : {"is limited to", "differ while", "segments again", "socket buffers",
                             "MTU of", "quota", "traces"})
@@ -59,8 +59,8 @@ class SlowRow : public ::testing::Test {
       listen_b_ += (i == 0 ? "" : ",") + net + ".2:0";
     }
   }
-  // Runs an initiator on A and a target on B. `before` stands before the program, as "taskset -c 0"
-  // does.
+  // Runs an initiator on A and a target on B. `before` is put before the program, for example
+  // "taskset -c 0".
   std::string run(const std::string& flags, const std::string& before = "") {
     const auto environment = [&](const std::string& rails, const std::string& listen) {
       return "VIADUCT_SECRET=word VIADUCT_LISTEN=" + listen + " VIADUCT_RAILS=" + rails + " " +
@@ -79,7 +79,7 @@ class SlowRow : public ::testing::Test {
     command.finish();
     return command.text();
   }
-  // The same words are in the output of all three commands.
+  // Expects the same words in the output of all three commands.
   static void expectEverywhere(const std::string& row, const Host& host, const std::string& words,
                                const std::string& before = "") {
     EXPECT_TRUE(hasWords(row, words)) << row;
@@ -124,7 +124,7 @@ TEST_F(SlowRow, SmallSocketBuffersAreNamed) {
 TEST_F(SlowRow, LostPacketsAreNamedWithTheirRail) {
   if (!hasCommand("nft")) GTEST_SKIP() << "skipped: no nft";
   makeRails(1);
-  // At the far end: TCP learns at once of a drop at its own end, and repeats nothing.
+  // Drops segments at the receiving host. TCP notices a drop at the sending host at once.
   ASSERT_TRUE(b_.run(
       "nft add table ip loss && nft add chain ip loss in \"{ type filter hook input priority "
       "0; }\" && nft add rule ip loss in iifname rail0 numgen random mod 100 \\< 5 drop"));
@@ -190,7 +190,8 @@ TEST_F(SlowRow, ATracerIsNamed) {
   EXPECT_TRUE(hasWords(row, "traces rank 0")) << row;
 }
 
-// Runs the program on this host, without namespaces. A finding of the doctor is its exit code 1.
+// Runs the program on this host, without namespaces. The doctor exits with code 1 if it has a
+// finding.
 std::string here(const std::string& before, const std::string& arguments, int code = 0) {
   Process process({"sh", "-c", before + " exec \"" + kProgram + "\" " + arguments + " 2>&1"});
   std::string out;
@@ -199,7 +200,7 @@ std::string here(const std::string& before, const std::string& arguments, int co
   return out;
 }
 
-// A control group of one test.
+// A control group with a quota of processors, for one test.
 class Quota {
  public:
   explicit Quota(unsigned percent)
@@ -239,8 +240,8 @@ TEST(SlowRowHere, AQuotaOfProcessorsIsNamed) {
   EXPECT_TRUE(hasWords(here(quota.joining(), "bench --explain"), "quota of 0.2 processors"));
 }
 
-// Small blocks in much memory. Whether the kernel gives huge pages is a setting of the machine, so
-// the test only plants what a process may ask for: ordinary memory.
+// Moves small blocks within much memory. Huge pages are a setting of the machine, so the test asks
+// for ordinary memory, and is skipped if the kernel gives huge pages to all memory.
 TEST(SlowRowHere, MemoryWithoutHugePagesIsNamed) {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string setting;

@@ -26,7 +26,8 @@ class TwoHosts : public ::testing::Test {
   const Desk desk_{2, 2};
 };
 
-// Two machines have different boot ids; namespaces of one machine share it.
+// Gives a host its own boot id. Two machines have different boot ids; namespaces share the
+// machine's.
 bool giveBootId(const Host& host, const std::string& id) {
   Process shell({"sh"}, host.pid());
   const std::string file = "/dev/shm/boot_id";
@@ -34,7 +35,7 @@ bool giveBootId(const Host& host, const std::string& id) {
                    " /proc/sys/kernel/random/boot_id && echo done") == "done";
 }
 
-// Without --backend, as docs/two-hosts.md has the first run.
+// Runs without --backend, as the first run of docs/two-hosts.md does.
 TEST_F(TwoHosts, TheFirstRunLeavesOutWhatNeedsOneHost) {
   ASSERT_TRUE(giveBootId(desk_[0], "boot-of-node0") && giveBootId(desk_[1], "boot-of-node1"));
   const auto typed = [](int rank) {
@@ -49,7 +50,7 @@ TEST_F(TwoHosts, TheFirstRunLeavesOutWhatNeedsOneHost) {
   EXPECT_TRUE(has(lead.text(), "local is left out: it needs both ends on one host\n"))
       << lead.text();
   EXPECT_TRUE(has(lead.text(), "tcp write")) << lead.text();
-  // Their kernel is one, in spite of the boot ids.
+  // Both hosts share one kernel, in spite of their boot ids.
   EXPECT_TRUE(has(lead.text(), "and perhaps 1 other host")) << lead.text();
   EXPECT_TRUE(has(lead.text(), "perhaps one host")) << lead.text();
   EXPECT_FALSE(has(lead.text(), "local write")) << lead.text();

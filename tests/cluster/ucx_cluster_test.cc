@@ -78,7 +78,7 @@ TEST_F(UcxCluster, TwoLinksAreStriped) {
   EXPECT_GT(sent("rail1") - before1, kBytes / 3) << path_;
 }
 
-// UCX itself reports nothing for more than a minute.
+// UCX itself would report the silent rail only after more than a minute.
 TEST_F(UcxCluster, ASilentRailIsNoticedWhileTheSessionLivesAndComesBack) {
   connect("rail0,rail1");
   client_->must("storm t");
