@@ -21,14 +21,6 @@ alignas(64) constexpr std::array<std::uint64_t, kStripeWords> kKeys = [] {
   return out;
 }();
 
-// loadLittle() would load each byte for itself here.
-std::uint64_t wordAt(const std::byte* from) {
-  if constexpr (std::endian::native != std::endian::little) return loadLittle<std::uint64_t>(from);
-  std::uint64_t word = 0;
-  std::memcpy(&word, from, sizeof word);
-  return word;
-}
-
 std::uint64_t productOf(std::uint64_t x) { return (x & 0xffffffffU) * (x >> 32U); }
 
 StripeSums sumPlain(const std::byte* from, std::size_t stripes) {
@@ -36,7 +28,7 @@ StripeSums sumPlain(const std::byte* from, std::size_t stripes) {
   for (; stripes > 0; --stripes, from += kStripeBytes) {
     BlockSums stripe;
     for (std::size_t i = 0; i < kStripeWords; ++i) {
-      const std::uint64_t x = wordAt(from + 8 * i) ^ kKeys[i];
+      const std::uint64_t x = loadLittle<std::uint64_t>(from + 8 * i) ^ kKeys[i];
       stripe.plain += x;
       stripe.product += productOf(x);
     }
@@ -68,7 +60,8 @@ __attribute__((target("avx512f"))) StripeSums sumAvx512(const std::byte* from,
     for (std::size_t i = 0; i < kVectors; ++i) {
       const __m512i x = _mm512_xor_si512(_mm512_loadu_si512(from + i * sizeof(__m512i)), key[i]);
       plain = _mm512_add_epi64(plain, x);
-      // Forms with a mask of all lanes, because g++ 12 warns about variables inside the others.
+      // Intrinsics with a mask of all lanes: g++ 12 warns about variables inside those without a
+      // mask.
       const __m512i upper = _mm512_maskz_srli_epi64(0xff, x, 32);
       product = _mm512_add_epi64(product, _mm512_maskz_mul_epu32(0xff, x, upper));
     }
@@ -98,14 +91,14 @@ __attribute__((target("avx2"))) StripeSums sumAvx2(const std::byte* from, std::s
 }
 #endif
 
-// The sums of at most one stripe, whose first word is word `first` of the stripe. No weights.
+// The sums, without weights, of a part of one stripe that begins at word `first` of that stripe.
 BlockSums partOfStripe(std::size_t first, std::span<const std::byte> bytes) {
   BlockSums out;
   for (std::size_t i = first; !bytes.empty(); ++i) {
     std::byte word[8] = {};
     const std::size_t size = std::min(bytes.size(), sizeof word);
     std::memcpy(word, bytes.data(), size);
-    const std::uint64_t x = wordAt(word) ^ kKeys[i];
+    const std::uint64_t x = loadLittle<std::uint64_t>(word) ^ kKeys[i];
     out.plain += x;
     out.product += productOf(x);
     bytes = bytes.subspan(size);
@@ -146,7 +139,8 @@ BlockSums blockSums(std::uint64_t offset, std::span<const std::byte> bytes) {
   }
   const std::size_t stripes = bytes.size() / kStripeBytes;
   if (stripes != 0) {
-    // Stripe s has the weight 2s + 1, and `falling` counts it n - s times.
+    // `falling` counts stripe i of these n stripes n - i times. So stripe i gets the weight
+    // 2 * (stripe + n) + 1 - 2 * (n - i), which is 2 * (stripe + i) + 1.
     const StripeSums whole = best.sum(bytes.data(), stripes);
     out += times(whole.even, 2 * (stripe + stripes) + 1);
     out += times(whole.falling, ~std::uint64_t{1});  // -2
