@@ -39,10 +39,10 @@ struct AgentOfAClock;  // for tests: opens an agent on a clock that the test mov
 
 struct AllocateOptions {
   std::string label = {};
-  // 2 MiB pages; fails if the system has too few. Peers on this host map them only for reading:
-  // docs/choosing.md
+  // Takes 2 MiB pages; allocate() fails if the system has too few. Peers on this host map such
+  // memory only for reading: docs/choosing.md
   bool huge_pages = false;
-  // Memory of the GPU with this number under CUDA_VISIBLE_DEVICES, in the place of host memory.
+  // Allocates memory of the GPU with this number under CUDA_VISIBLE_DEVICES, not host memory.
   std::optional<std::uint32_t> device = {};
 };
 
@@ -94,21 +94,21 @@ class Agent {
   // The card that grants all pins, now and later, for reading and writing.
   Card card() const;
   std::vector<std::byte> exportCard() const { return card().encode(); }
-  // A card that grants no more than this. Its holder sees, reads and writes only the granted pins.
-  // docs/cards.md
+  // A card that grants no more than `grant`. Its holder sees, reads and writes only the granted
+  // pins. docs/cards.md
   Result<Card> card(Grant grant) const;
   Result<std::vector<std::byte>> exportCard(Grant grant) const;
-  // Makes a card with a grant void, and all that were narrowed from it. Their sessions have ended
-  // on return, and their transfers end. `until`: the end of its grant, when its id is forgotten;
-  // without it the id is remembered as long as the agent lives. Fails with kExhausted, and revokes
-  // nothing, if 65,536 ids are remembered.
+  // Revokes a card with a grant, and all cards that were narrowed from it. On return their sessions
+  // have ended, and their transfers end. `until`: the end of the card's grant, when the agent
+  // forgets its id; without it the id is remembered as long as the agent lives. Fails with
+  // kExhausted, and revokes nothing, if 65,536 ids are remembered.
   Status revokeCard(const CardId& id,
                     std::optional<std::chrono::system_clock::time_point> until = {});
   Status revokeCard(const Card& card);
-  // Makes all cards with a grant void. Those that grant all stay as they are.
+  // Revokes all cards with a grant. Cards without a grant, which grant all pins, stay valid.
   Status revokeCards();
-  // Both calls start to connect in the background and return; see Peer::ready. `mine`: the
-  // pins and the access that the peer gets here in sessions that this agent dials; none: all.
+  // Both calls start to connect in the background and return; see Peer::ready. `mine` limits the
+  // pins and the access that the peer gets here in sessions that this agent dials; none: no limit.
   Result<Peer> importCard(std::span<const std::byte> blob, std::optional<Grant> mine = {});
   Result<Peer> connect(const Card& card, std::optional<Grant> mine = {});
   // Connects by address, with the group's secret from Settings.
@@ -147,8 +147,8 @@ class Agent {
   // selection. The calling thread computes them. The memory must stay pinned and unchanged
   // meanwhile.
   Result<std::vector<Digest>> digestBlocks(const Selection& selection) const;
-  // Checks blocks in the same way, for example those that a peer has written. Fails with kCorrupt,
-  // and the error names the first block that has another digest.
+  // Computes the digests of blocks as digestBlocks() does, and compares them with `digests`. Fails
+  // with kCorrupt, and the error names the first block that has another digest.
   Status checkBlocks(const Selection& selection, std::span<const Digest> digests) const;
 
   // Takes the next note that has arrived, from any peer. Makes no progress: a loop over takeNote()
@@ -157,20 +157,21 @@ class Agent {
   std::optional<Note> takeNote();
   Result<Note> waitNote(Deadline until);
 
-  // Opens this end of a stream of marks with that peer, in the present session. Marks that came
-  // before are there at once. kExhausted: some of them were dropped, because the streams that
-  // nobody had opened took more than 1 MiB.
+  // Opens this end of a stream of marks with `peer`, in the present session. Marks that came before
+  // are there at once. kExhausted: some of them were dropped, because the early marks of streams
+  // that nobody had opened took more than 1 MiB.
   Result<MarkStream> openMarks(const Peer& peer, MarkStreamOptions options);
 
-  // Publishes a parcel under that name. The same declaration again gives the same parcel.
+  // Publishes a parcel under this name. A second call with the same declaration gives the same
+  // parcel.
   Result<PublishedParcel> publish(const std::string& name, PublishOptions options);
   // Fetches a parcel that `owner` has published, or will publish before the deadline.
   Result<ParcelFetch> fetch(const Peer& owner, const std::string& name, FetchOptions options);
-  // The same for a parcel that was published with PublishOptions::at_place. Waits until the owner
-  // is known and ready, up to the deadline of the fetch.
+  // Fetches a parcel that was published with PublishOptions::at_place, without naming its owner.
+  // Waits until the owner is known and ready, up to the deadline of the fetch.
   Result<ParcelFetch> fetch(const std::string& name, FetchOptions options);
-  // Waits for the owner of such a parcel up to `until`. On return the peer is ready. Does not
-  // believe an entry that an earlier life of the owner has left.
+  // Waits up to `until` for the owner of a parcel that was published with PublishOptions::at_place.
+  // On return the peer is ready. Ignores an entry that the owner's agent left before a restart.
   Result<ParcelOwnerFound> findParcel(const std::string& name, Deadline until);
 
   // Counts since open(), and the present state. Delays the agent's other calls by some
@@ -180,7 +181,7 @@ class Agent {
   // Makes progress on everything once, without blocking. Returns true if something happened.
   bool poll();
   // A descriptor for the caller's own event loop. It is readable while poll() has something to do,
-  // and once more after notes or marks arrived or transfers ended, also before the first call.
+  // and once more after notes or marks arrived or transfers ended, even before the first eventFd().
   // Watch it, but never read from it.
   Result<int> eventFd();
 

@@ -74,8 +74,8 @@ class Blocks {
   friend struct core::DisjointBlocks;  // makes lists whose blocks are known not to overlap
   // Shared by all copies of one list, and never changed.
   struct Table {
-    std::vector<std::uint64_t> addresses;  // of a list of single blocks of one size; else empty
-    std::vector<std::uint64_t> origins;    // the addresses repeat relative to each; empty: to 0
+    std::vector<std::uint64_t> addresses;  // of single blocks if all have one size; else empty
+    std::vector<std::uint64_t> origins;    // the addresses repeat at each origin; empty: once, at 0
     std::vector<Run> runs;                 // of any other list; else empty
     std::vector<std::uint64_t> first;      // first block of each run, if runs differ in length
 

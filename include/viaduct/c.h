@@ -136,7 +136,7 @@ typedef struct viaduct_setting {
    starts from the defaults. `settings` override either. */
 #define VIADUCT_READ_ENVIRONMENT UINT32_C(1)
 
-/* `settings` may be NULL if `count` is 0. Ends within the setting VIADUCT_DEADLINE. */
+/* `settings` may be NULL if `count` is 0. Ends within the time of the setting VIADUCT_DEADLINE. */
 VIADUCT_C_API viaduct_code viaduct_agent_open(const viaduct_setting* settings, uint64_t count,
                                               uint32_t flags, viaduct_agent* agent,
                                               viaduct_error* error);
@@ -150,7 +150,7 @@ typedef struct viaduct_drain_left {
   char peer[256];           /* its name */
   uint64_t transfers;       /* running transfers of this agent, and their bytes */
   uint64_t bytes;           /* */
-  uint64_t their_transfers; /* those of the peer, as it last told */
+  uint64_t their_transfers; /* of the peer, by its last report */
   uint64_t their_bytes;     /* */
   uint64_t lent;            /* leases */
   uint64_t borrowed;        /* */
@@ -257,7 +257,7 @@ typedef struct viaduct_part {
 VIADUCT_C_API viaduct_code viaduct_file_pin(viaduct_agent agent, const char* path, int32_t fd,
                                             const viaduct_part* part, const char* label,
                                             viaduct_pin* pin, viaduct_error* error);
-/* The same for an object of an S3 store, "s3://bucket/key" (docs/objects.md). */
+/* Pins a part of an object of an S3 store, "s3://bucket/key" (docs/objects.md). */
 VIADUCT_C_API viaduct_code viaduct_object_pin(viaduct_agent agent, const char* url,
                                               const viaduct_part* part, const char* label,
                                               viaduct_pin* pin, viaduct_error* error);
@@ -288,7 +288,7 @@ typedef struct viaduct_grant {
 } viaduct_grant;
 /* The digits of a card's id, and NUL. */
 #define VIADUCT_CARD_ID_SIZE 33
-/* A card that grants no more than this. Each call makes a card with an id of its own. */
+/* A card that grants no more than `grant`. Each call makes a card with an id of its own. */
 VIADUCT_C_API viaduct_code viaduct_card_export_granted(viaduct_agent agent,
                                                        const viaduct_grant* grant, void* buffer,
                                                        uint64_t capacity, uint64_t* length,
@@ -304,22 +304,22 @@ VIADUCT_C_API viaduct_code viaduct_card_narrow(const void* card, uint64_t card_l
 VIADUCT_C_API viaduct_code viaduct_card_describe(const void* card, uint64_t card_length,
                                                  char id[VIADUCT_CARD_ID_SIZE], char* text,
                                                  uint64_t capacity, viaduct_error* error);
-/* Makes the card with that id void, and all that were narrowed from it; `id` NULL: all cards with a
-   grant. `until_ns`: the end of the card's grant, when the id is forgotten; 0: never. */
+/* Revokes the card with this id, and all cards that were narrowed from it; `id` NULL: all cards
+   with a grant. `until_ns`: the end of the card's grant, when the id is forgotten; 0: never. */
 VIADUCT_C_API viaduct_code viaduct_card_revoke(viaduct_agent agent, const char* id,
                                                int64_t until_ns, viaduct_error* error);
 /* Starts to connect to the agent of that card, and returns. */
 VIADUCT_C_API viaduct_code viaduct_card_import(viaduct_agent agent, const void* card,
                                                uint64_t length, viaduct_peer* peer,
                                                viaduct_error* error);
-/* The same by the address "host:port", with the group's secret in VIADUCT_SECRET. */
+/* Starts to connect to "host:port" and returns. Needs the group's secret in VIADUCT_SECRET. */
 VIADUCT_C_API viaduct_code viaduct_peer_connect(viaduct_agent agent, const char* host_port,
                                                 viaduct_peer* peer, viaduct_error* error);
-/* The same by name, at the meeting place in VIADUCT_MEET. Waits for the name. */
+/* Waits for an agent with this name at the meeting place in VIADUCT_MEET, and starts to connect. */
 VIADUCT_C_API viaduct_code viaduct_peer_find(viaduct_agent agent, const char* name,
                                              int64_t timeout_ns, viaduct_peer* peer,
                                              viaduct_error* error);
-/* A peer that is known already, by its name: to answer the sender of a note. */
+/* A handle of a peer that is known already, by its name: to answer the sender of a note. */
 VIADUCT_C_API viaduct_code viaduct_peer_known(viaduct_agent agent, const char* name,
                                               viaduct_peer* peer, viaduct_error* error);
 /* The agent itself as a peer: for its own files and objects, and for copies within the process. */
@@ -336,8 +336,8 @@ enum {
   VIADUCT_PEER_IS_DRAINING = 4    /* ready, but one end is about to leave: nothing new begins */
 };
 
-/* `*state` is one of these. `*epoch` numbers the sessions with the peer, from 1; `epoch` may be
-   NULL. */
+/* `*state` is a VIADUCT_PEER_IS_... value. `*epoch` numbers the sessions with the peer, from 1;
+   `epoch` may be NULL. */
 VIADUCT_C_API viaduct_code viaduct_peer_state(viaduct_peer peer, int32_t* state, uint64_t* epoch,
                                               viaduct_error* error);
 /* Fills a buffer as viaduct_agent_name does. Empty until a peer named by address has answered. */
@@ -383,7 +383,7 @@ VIADUCT_C_API viaduct_code viaduct_blocks_of_runs(const viaduct_run* runs, uint6
 /* One block per extent, numbered from 0. The extents are copied. */
 VIADUCT_C_API viaduct_code viaduct_blocks_of_extents(const viaduct_extent* extents, uint64_t count,
                                                      viaduct_blocks* blocks, viaduct_error* error);
-/* Plans that were made with the blocks keep them. */
+/* Closes the handle. Plans that were made with the blocks keep the blocks. */
 VIADUCT_C_API viaduct_code viaduct_blocks_close(viaduct_blocks blocks, viaduct_error* error);
 
 /* ---- Transfers: planned once, posted many times ---- */
@@ -441,7 +441,7 @@ VIADUCT_C_API viaduct_code viaduct_transfer_path(viaduct_transfer transfer, char
                                                  viaduct_error* error);
 /* After a post that failed or was cancelled: the numbers of the local blocks, in the order of the
    plan, whose bytes are certainly all there. The others are unknown. Fills `numbers` with at most
-   `capacity` of them; NULL with capacity 0 only counts them. `count` is the number of all. */
+   `capacity` of them; NULL with capacity 0 only counts. `*count` is the number of landed blocks. */
 VIADUCT_C_API viaduct_code viaduct_transfer_landed(viaduct_transfer transfer, uint32_t* numbers,
                                                    uint64_t capacity, uint64_t* count,
                                                    viaduct_error* error);
@@ -496,7 +496,7 @@ typedef struct viaduct_publish_options {
 
 enum {
   VIADUCT_PARCEL_WHOLE = 0,      /* every byte of exactly this version */
-  VIADUCT_PARCEL_FAILED = 1,     /* a part, with the reason */
+  VIADUCT_PARCEL_FAILED = 1,     /* a part failed, for the reason in `why` */
   VIADUCT_PARCEL_SUPERSEDED = 2, /* a newer version took its place before it was fetched */
   VIADUCT_PARCEL_EXPIRED = 3,    /* its time has passed */
   VIADUCT_PARCEL_CANCELLED = 4,  /* by a rank of the group, or withdrawn by the publisher */
@@ -522,11 +522,11 @@ VIADUCT_C_API viaduct_code viaduct_parcel_publish(viaduct_agent agent, const cha
                                                   const viaduct_part_blocks* ready,
                                                   uint64_t ready_count, viaduct_parcel* parcel,
                                                   viaduct_error* error);
-/* The part has its bytes, which stay unchanged until the parcel has ended. Once for each part. */
+/* Declares a part ready: its bytes stay unchanged until the parcel has ended. Once for each. */
 VIADUCT_C_API viaduct_code viaduct_parcel_ready(viaduct_parcel parcel,
                                                 const viaduct_part_blocks* part,
                                                 viaduct_error* error);
-/* The parts that are not ready: fills at most `capacity` of them. `*count` is the number of all. */
+/* Lists at most `capacity` parts that are not ready. `*count` is the number of all such parts. */
 VIADUCT_C_API viaduct_code viaduct_parcel_missing(viaduct_parcel parcel, viaduct_parcel_part* parts,
                                                   uint64_t capacity, uint64_t* count,
                                                   viaduct_error* error);
@@ -535,9 +535,10 @@ VIADUCT_C_API viaduct_code viaduct_parcel_missing(viaduct_parcel parcel, viaduct
 VIADUCT_C_API viaduct_code viaduct_parcel_wait(viaduct_parcel parcel, int64_t timeout_ns,
                                                viaduct_parcel_end* end, viaduct_error* error);
 /* Ends the parcel for everybody. On VIADUCT_OK the blocks may be used again. VIADUCT_PEER_LOST: a
-   consumer was stopped in the middle of a copy; they may be once viaduct_parcel_wait returns. */
+   consumer was stopped in the middle of a copy. Use the blocks only once viaduct_parcel_wait
+   returns. */
 VIADUCT_C_API viaduct_code viaduct_parcel_withdraw(viaduct_parcel parcel, viaduct_error* error);
-/* How many groups have ended. */
+/* Sets `*count` to the number of groups that have ended. */
 VIADUCT_C_API viaduct_code viaduct_parcel_taken(viaduct_parcel parcel, uint64_t* count,
                                                 viaduct_error* error);
 /* Closes the handle in every case. Withdraws the parcel if it has not ended and no other handle of
@@ -551,7 +552,7 @@ typedef struct viaduct_fetch_options {
   const char* group;   /* the name of the group that fetches together; NULL: this rank alone */
   uint32_t group_size; /* with a group: its ranks */
   uint32_t group_rank; /* */
-  uint32_t at_least;   /* so many ranks suffice if others are lost; 0: all */
+  uint32_t at_least;   /* the fewest ranks that suffice if others are lost; 0: all */
   int32_t exact;       /* 1: exactly this version */
   int32_t priority;    /* VIADUCT_NORMAL, ... */
   int32_t zero;        /* 0 */
@@ -567,14 +568,14 @@ VIADUCT_C_API viaduct_code viaduct_fetch_begin(viaduct_agent agent, viaduct_peer
                                                const viaduct_fetch_options* options,
                                                const viaduct_part_blocks* into, uint64_t into_count,
                                                viaduct_fetch* fetch, viaduct_error* error);
-/* Waits for the end. VIADUCT_OK: the parcel is whole, for all ranks of the group. Another code than
-   VIADUCT_TIMEOUT: it has ended otherwise, and viaduct_fetch_end says how. */
+/* Waits for the end of the fetch. VIADUCT_OK: the parcel is whole, for all ranks of the group. Any
+   code but VIADUCT_TIMEOUT: the fetch has ended, and viaduct_fetch_end says how. */
 VIADUCT_C_API viaduct_code viaduct_fetch_wait(viaduct_fetch fetch, int64_t timeout_ns,
                                               viaduct_error* error);
 /* Waits until one part has arrived, before it is known whether the parcel will be whole. */
 VIADUCT_C_API viaduct_code viaduct_fetch_wait_part(viaduct_fetch fetch, viaduct_parcel_part part,
                                                    int64_t timeout_ns, viaduct_error* error);
-/* VIADUCT_BUSY: it has not ended. */
+/* Fills `*end` with the end of the fetch. VIADUCT_BUSY: the fetch has not ended. */
 VIADUCT_C_API viaduct_code viaduct_fetch_end(viaduct_fetch fetch, viaduct_parcel_end* end,
                                              viaduct_error* error);
 /* The parts that have not arrived, as viaduct_parcel_missing lists them. */

@@ -43,8 +43,8 @@ struct Card {
   std::vector<std::string> addresses = {};   // "host:port", "[v6]:port"
   std::array<std::uint8_t, 32> secret = {};  // admits its holder: treat a Card like a password
   std::vector<PinInfo> pins = {};            // the granted pins at the time of export
-  // The grants of the owner's card and of each narrowing, which hold together. None: the card
-  // grants all pins, for reading and writing, as long as the agent lives.
+  // The grants of the owner's card and of each narrowing. The holder may do only what all of them
+  // allow. None: the card grants all pins, for reading and writing, as long as the agent lives.
   std::vector<Grant> grants = {};
 
   bool grantsAll() const { return grants.empty(); }
@@ -53,8 +53,9 @@ struct Card {
   // In words: "all pins, reading and writing", "pins like kv/*, reading, until 2027-01-01
   // 00:00:00".
   std::string grantText() const;
-  // A card that grants less, with an id of its own. Asks nobody. Fails if it would grant more than
-  // this card, or nothing. A card that grants all cannot be narrowed: its owner exports another.
+  // Makes a card that grants less, with an id of its own, without asking the owner. Fails if it
+  // would grant more than this card, or nothing. A card that grants all cannot be narrowed: its
+  // owner exports another.
   Result<Card> narrow(Grant grant) const;
 
   std::vector<std::byte> encode() const;

@@ -15,7 +15,7 @@ struct DrainLeft {
   bool answered =
       false;  // the peer has answered the announcement; until then its part is not known
   std::uint64_t transfers = 0, bytes = 0;              // running transfers of this agent
-  std::uint64_t their_transfers = 0, their_bytes = 0;  // those of the peer, as it last told
+  std::uint64_t their_transfers = 0, their_bytes = 0;  // of the peer, by its last report
   std::uint64_t lent = 0, borrowed = 0;                // leases
   std::uint64_t streams = 0;                           // open streams of marks
   std::uint64_t fetches = 0;       // running fetches of parcels, of this agent and of the peer

@@ -38,7 +38,7 @@ struct KvGroup {
   std::vector<KvCache> caches = {};
   std::uint32_t block_tokens = 16;
   std::uint32_t window = 0;          // tokens that attention looks back; 0: all
-  std::uint64_t blocks = 0;          // that the pool has
+  std::uint64_t blocks = 0;          // the number of blocks in the pool
   std::vector<KvPlace> places = {};  // by cache, then by layer, then by tensor
 };
 

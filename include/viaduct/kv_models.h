@@ -12,7 +12,7 @@ namespace viaduct {
 
 struct KvModel {
   std::string name = {};
-  // One rank with blocks of 16 tokens, or those of the model, without places.
+  // The layout of one rank, without places. Blocks have 16 tokens, or the model's own sizes.
   KvLayout layout = {};
   bool own_blocks = false;  // the model prescribes the sizes of its blocks
 };

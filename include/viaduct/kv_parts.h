@@ -22,8 +22,8 @@ inline constexpr std::uint32_t kMaxKvLayers = 1U << 16U;
 
 // The parts of this rank, layer after layer. The layout needs no places.
 Result<std::vector<ParcelPart>> kvParts(const KvLayout& source);
-// The same parts with the pages of a request: of these blocks, given for each group in the order of
-// their tokens. Pages that lie side by side stay one block of the part.
+// The parts of kvParts() with the pages of a request. `blocks` names its blocks for each group, in
+// the order of their tokens. Pages that lie side by side stay one block of the part.
 Result<std::vector<PublishedPart>> kvPages(const KvLayout& source, std::span<const Indices> blocks);
 
 // A plan between two layouts for each part. Made once, for all requests.

@@ -55,7 +55,7 @@ class Lease {
   // Names the lease and its blocks. Give these bytes to the peer, which passes them to
   // Agent::borrow().
   std::vector<std::byte> ticket() const;
-  // The lease now ends this long from now. Fails with kStale if it is ending or has ended.
+  // Makes the lease end `duration` from now. Fails with kStale if it is ending or has ended.
   Status renew(Duration duration);
   // Ends the lease, and waits until no transfer under it accesses the blocks any more. If the peer
   // does not answer within Settings::grace, its session ends, and revoke() waits for the grace

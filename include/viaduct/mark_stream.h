@@ -19,7 +19,7 @@ class MarkStreamImpl;
 
 inline constexpr std::uint32_t kMaxMarks = 65'536;  // of one stream
 
-// One mark of a stream, from 0 on.
+// One mark of a stream. Numbers start at 0.
 struct Mark {
   std::uint64_t stream = 0;
   std::uint32_t number = 0;
@@ -27,7 +27,7 @@ struct Mark {
 
 struct MarkStreamOptions {
   std::uint64_t number = 0;  // the same at both ends, and not used before in this session
-  std::uint32_t marks = 0;   // that the peer may send: 0 to marks - 1
+  std::uint32_t marks = 0;   // the peer may send marks 0 to marks - 1
   // Runs after marks have arrived or the stream has ended, once for several changes. It must not
   // block.
   std::function<void()> on_change = {};
@@ -44,13 +44,14 @@ class MarkStream {
   ~MarkStream();
 
   std::uint64_t number() const;
-  // Marks of the peer that have arrived. Both take no lock. A mark counts once.
+  // has() and count() report the peer's marks that have arrived. Both take no lock. A mark counts
+  // once.
   bool has(std::uint32_t mark) const;
   std::uint32_t count() const;
 
-  // Block until the mark, or that many marks, have arrived. A mark that has arrived is never lost.
-  // If it has not, they return the error that ended the stream (kPeerLost: the session is over), or
-  // kTimeout at `until`.
+  // Block until the mark, or `count` marks, have arrived. A mark that has arrived is never lost.
+  // While marks are missing, both calls return the error that ended the stream (kPeerLost: the
+  // session is over), or kTimeout at `until`.
   Status wait(std::uint32_t mark, Deadline until) const;
   Status waitCount(std::uint32_t count, Deadline until) const;
 

@@ -32,7 +32,8 @@ struct FileOptions {
   bool borrow = false;
   // A transfer that is done survives a power failure (O_SYNC). A descriptor with O_SYNC sets it.
   bool sync = false;
-  // For a new object: deletes it in the background once its Pin is released. A file refuses it.
+  // For a new object: deletes it in the background once its Pin is released. Files refuse this
+  // option.
   bool temporary = false;
 };
 
@@ -54,8 +55,8 @@ struct Segment {
   MemoryAccess access = MemoryAccess::kReadWrite;
   std::string path = {};  // storage: the file's path, if there is no fd; the object's URL
   bool create = false, borrow = false, sync = false, temporary = false;  // as in FileOptions
-  // Set by Agent::pin and allocate: the knowledge of the backend that has opened the storage or the
-  // memory of a GPU.
+  // Set by Agent::pin and allocate: what the backend keeps about the storage or GPU memory that it
+  // has opened.
   std::shared_ptr<const void> opened = {};
 
   // A regular file or a block device. docs/files.md

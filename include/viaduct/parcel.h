@@ -1,5 +1,5 @@
-// Parcels: named and versioned things of parts at several ranks, which groups of consumer ranks
-// fetch. A parcel ends once at every end, and alike for all ranks of a group:
+// Parcels: named and versioned data in parts, which several ranks publish and groups of consumer
+// ranks fetch. Each end sees one outcome of a parcel, and all ranks of a group see the same one:
 // docs/design/0069-parcels.md. Threads: call from any; functions of the caller run where callbacks
 // of transfers run, and must not block.
 #pragma once
@@ -30,8 +30,8 @@ class Fetching;
 }  // namespace agent
 
 inline constexpr std::size_t kMaxParcelName = 255;    // bytes, also of a group's name
-inline constexpr std::size_t kMaxParcelParts = 4096;  // of a parcel, and ranks of a group
-inline constexpr std::size_t kMaxParcelVersions = 4;  // of a name, with those that are ending
+inline constexpr std::size_t kMaxParcelParts = 4096;  // parts of a parcel, or ranks of a group
+inline constexpr std::size_t kMaxParcelVersions = 4;  // of one name, counting those that are ending
 
 // Names a part: a publishing rank, and a number that the application gives, such as a layer.
 struct ParcelPart {
@@ -41,10 +41,10 @@ struct ParcelPart {
 
 enum class ParcelOutcome : std::uint8_t {
   kWhole,       // every byte of exactly this version
-  kFailed,      // a part, with the reason
+  kFailed,      // a part failed, for the reason in ParcelEnd::why
   kSuperseded,  // a newer version took its place before it was fetched
-  kExpired,     // its time has passed
-  kCancelled,   // by a rank of the group, or withdrawn by the publisher
+  kExpired,     // the parcel's time has passed
+  kCancelled,   // a rank of the group cancelled, or the publisher withdrew it
   kLost,        // a session that it needed is over
 };
 const char* parcelOutcomeName(ParcelOutcome outcome);
@@ -66,21 +66,21 @@ struct PublishedPart {
 };
 
 struct PublishOptions {
-  std::uint64_t version = 0;  // above those of this name that were published here before
+  std::uint64_t version = 0;  // higher than all published here under this name
   std::uint64_t layout = 0;   // a signature that a fetch compares; 0: none
   // The agent that decides about the parcel. All publishing ranks name the same one, and fetches go
   // to it. None: this agent.
   std::optional<Peer> owner = {};
   // All parts, of all ranks. Empty: `ready` has all.
   std::vector<ParcelPart> parts = {};
-  std::vector<PublishedPart> ready = {};  // those that are ready already
+  std::vector<PublishedPart> ready = {};  // parts that are ready already
   std::uint32_t takers = 0;  // the groups that may take it; 0: any number, until withdraw()
-  // After it the parcel expires, by this agent's clock, unless all its takers have asked.
+  // The parcel expires after this time, by this agent's clock, unless all takers have asked for it.
   std::optional<Duration> life = {};
-  bool digests = false;  // of each block, made as its part becomes ready
+  bool digests = false;  // makes a digest of each block as its part becomes ready
   // Publishes the parcel's name at the meeting place of Settings::meet, until its last handle is
   // closed: Agent::findParcel(). publish() then waits for the place, and fails if another agent has
-  // published that name. Only for the owner.
+  // published that name. Only the owner may set it.
   bool at_place = false;
   // Runs for each group, with its end, once no rank of it reads any more.
   std::function<void(const std::string& group, const ParcelEnd&)> on_taken = {};
@@ -98,15 +98,15 @@ class PublishedParcel {
   PublishedParcel& operator=(PublishedParcel&&) noexcept;
   ~PublishedParcel();
 
-  // The part has its bytes. From here on they stay unchanged, until the parcel has ended. A second
+  // Declares that the part has its bytes, which stay unchanged until the parcel has ended. A second
   // call for a part fails with kInvalid.
   Status ready(PublishedPart part);
   std::vector<ParcelPart> missing() const;  // the parts that are not ready
   std::uint64_t taken() const;              // the groups that have ended
   // Waits until all expected groups have ended and no rank reads any more.
   Result<ParcelEnd> wait(Deadline until) const;
-  // Ends the parcel for everybody, also for other handles of it, and waits as wait() does: once it
-  // returns without an error, the blocks may be used again. Takes at most twice Settings::grace.
+  // Ends the parcel for everybody, also for other handles of it, and waits as wait() does. After a
+  // return without an error the blocks may be used again. Takes at most twice Settings::grace.
   Status withdraw();
   // Gives up this handle. Withdraws the parcel if no other handle of it is left here.
   Status close();
@@ -116,7 +116,7 @@ class PublishedParcel {
   bool closed_ = false;
 };
 
-// The memory for a part. The blocks here have as many bytes as are taken.
+// The memory into which a fetch reads a part. `into` has as many bytes as are taken.
 struct PartInto {
   ParcelPart part = {};
   Selection into = {};
@@ -138,16 +138,17 @@ struct PartOffer {
 struct ParcelGroup {
   std::string name = {};  // the same at all ranks; empty: this rank alone
   std::uint32_t size = 1, rank = 0;
-  // The verdict may be whole without ranks that were lost, if so many remain. 0: all.
+  // The verdict may be whole without lost ranks if at least this many ranks remain. 0: all.
   std::uint32_t at_least = 0;
 };
 
 struct FetchOptions {
-  // This one or a newer one. A fetch waits for it until the deadline, also after a withdrawal.
+  // The fetch takes this version or a newer one, and waits for it until the deadline, also after a
+  // withdrawal.
   std::uint64_t version = 0;
-  bool exact = false;        // exactly this one: a fetch after its end hears how it ended
+  bool exact = false;        // exactly this version; if it has ended, the fetch gets its outcome
   std::uint64_t layout = 0;  // 0: any
-  // The owner's agent as its Card says, for a caller who knows which life of it published.
+  // The id of the owner's agent, as in Card::agent, if no other process may serve the fetch.
   std::optional<std::array<std::uint8_t, 16>> owner = {};
   ParcelGroup group = {};
   // The parts to take, each once. Empty: `place` is asked for every part.
@@ -180,8 +181,8 @@ class ParcelFetch {
   // Waits for the end. Ok: the parcel is whole, for all ranks of the group. The error has the
   // reason otherwise, or is kTimeout at `until`.
   Status wait(Deadline until) const;
-  // Waits until one part has arrived, before it is known whether the parcel will be whole. Only for
-  // a caller that can take back all that it makes of the part.
+  // Waits until one part has arrived, before it is known whether the parcel will be whole. Use it
+  // only if you can undo all that you make of the part.
   Status waitPart(ParcelPart part, Deadline until) const;
   std::optional<ParcelEnd> end() const;
   std::vector<ParcelPart> missing()

@@ -10,7 +10,7 @@
 
 namespace viaduct {
 
-// The end of PathShare::way if VIADUCT_FAULTS may have hit the share: "mapped+faults".
+// The suffix of PathShare::way if VIADUCT_FAULTS may have hit the share: "mapped+faults".
 inline constexpr std::string_view kFaultsMark = "+faults";
 
 // One rail's share.
@@ -29,7 +29,7 @@ struct PathShare {
   std::uint64_t busy_ns = 0;
   // Ops that a kernel of a GPU copied. The GPU's copy engines copied the others.
   std::uint64_t by_kernel = 0;
-  bool gpu_ring = false;  // the memory between this stage and the next or last one is on a GPU
+  bool gpu_ring = false;  // the ring between this stage and the next or previous one is on a GPU
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 

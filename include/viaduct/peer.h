@@ -46,9 +46,9 @@ class Peer {
   // Waits until the session of `epoch` is over: the peer was lost, has left, or has a newer
   // session.
   Status over(std::uint64_t epoch, Deadline until) const;
-  // False while a one-sided copy by the peer may still change memory here without a right to: a
-  // released Pin, or any Pin after the session. True once the peer has left that copy, or its
-  // process is dead. Each call checks anew.
+  // False while a one-sided copy by the peer may still change memory here that the peer has no
+  // right to any more: a released Pin, or any Pin after the session. True once the peer has left
+  // that copy, or its process is dead. Each call checks anew.
   bool settled() const;
 
   std::vector<PinInfo> pins() const;  // the pins that the peer has now
@@ -59,7 +59,7 @@ class Peer {
   // Sends bytes, at most kMaxNoteBytes; they arrive once, in the order sent, or the peer is lost.
   Status note(std::span<const std::byte> bytes) const;
   Status note(std::string_view text) const;
-  // The same for a peer that may still be connecting. Keeps a copy, and sends it as soon as the
+  // Sends bytes to a peer that may still be connecting. Keeps a copy, and sends it as soon as the
   // peer is ready. Drops it at `reach`. Fails with kBusy if more than 2 MiB are kept for the peer.
   Status note(std::span<const std::byte> bytes, Deadline reach) const;
   // Ends the session, and stops connecting to the peer.

@@ -18,15 +18,15 @@ namespace viaduct {
 // Whether to use an optimisation; kAuto uses it where it is known to pay.
 enum class Toggle : std::uint8_t { kAuto, kOn, kOff };
 
-// What data over tcp is protected against on its way (docs/security.md). The order is that of
-// strength.
+// The attacks that data over tcp is protected against on its way (docs/security.md). The order is
+// that of strength.
 enum class Privacy : std::uint8_t {
   kAuto,       // kFrames between hosts, kOff within one host
   kOff,        // nothing
-  kFrames,     // forged, changed, repeated and lost writes and ends; not changed payload
+  kFrames,     // forged, moved, repeated and lost writes and their ends; not changed payload
   kIntegrity,  // all changes
-  kEncrypted,  // all changes, and readers
-  kRequired,   // the same, and no transfer with a peer that refuses
+  kEncrypted,  // all changes, and reading
+  kRequired,   // as kEncrypted, and no transfer with a peer that refuses
 };
 
 inline constexpr std::size_t kPrivacies = static_cast<std::size_t>(Privacy::kRequired) + 1;
@@ -47,15 +47,15 @@ struct Settings {
   std::vector<std::string> rails = {};  // addresses or devices; empty: docs/choosing.md
   std::uint32_t sockets = 1;            // tcp sockets per rail and peer
   PortRange tcp_ports = {};             // where tcp listens for data
-  Privacy privacy = Privacy::kAuto;     // of data over tcp
+  Privacy privacy = Privacy::kAuto;     // protection of data over tcp
   bool fabric_is_private = false;       // the fabric under ofi and ucx encrypts, says the user
   Toggle striping = Toggle::kAuto;      // splits a transfer over several rails
   std::uint64_t min_chunk = 0;          // least bytes for one more rail; 0: by backend
   std::string ofi_provider = {};        // of libfabric; empty: the best available
   Toggle inject = Toggle::kAuto;        // ofi: small writes inline in their requests
   Toggle doorbell = Toggle::kAuto;      // ofi: one doorbell for many requests
-  std::uint32_t copy_threads = 0;       // for copies on this host; 0: by cores
-  Toggle wide_copies = Toggle::kAuto;   // writes past the cache; auto: if its data misses
+  std::uint32_t copy_threads = 0;       // threads for copies on this host; 0: by cores
+  Toggle wide_copies = Toggle::kAuto;   // writes past the cache; auto: if the data was not in it
   std::uint64_t populate = std::uint64_t{4} << 30U;            // most bytes populated ahead of use
   std::chrono::milliseconds detect = std::chrono::seconds(2);  // silence after which a peer is lost
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post without its own

@@ -55,17 +55,17 @@ struct RailQueue {
   std::chrono::nanoseconds oldest{0};  // since the oldest of their transfers was posted
 };
 
-// The kernel's figures of a rail's TCP sockets, added up, and one of our own. The counts include
-// those of closed sockets.
+// The kernel's figures of a rail's TCP sockets, added up, and one figure of our own (`sealing`).
+// The counts include those of closed sockets.
 struct SocketStatistics {
   std::uint64_t sockets = 0;                         // open now
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // acknowledged, and received in order
-  // Without repetitions of segments that the receiver had already.
-  std::uint64_t sent_segments = 0, repeated_segments = 0;  // the first count includes repetitions
+  // repeated_segments leaves out repetitions of segments that the receiver had already.
+  std::uint64_t sent_segments = 0, repeated_segments = 0;  // sent_segments includes all
   // The kernel counts the next three in steps of up to 10 ms.
-  std::chrono::nanoseconds busy{0};            // with data to send, or that is not acknowledged
-  std::chrono::nanoseconds send_limited{0};    // of these: the send buffer was full
-  std::chrono::nanoseconds window_limited{0};  // of these: the receiver's window was full
+  std::chrono::nanoseconds busy{0};            // time with unsent or unacknowledged data
+  std::chrono::nanoseconds send_limited{0};    // part of `busy`: the send buffer was full
+  std::chrono::nanoseconds window_limited{0};  // part of `busy`: the receiver's window was full
   // Processor time in which protected data was sealed and opened, estimated from a sample.
   std::chrono::nanoseconds sealing{0};
   // The least of all open sockets; 0: none has sent anything.
@@ -88,8 +88,8 @@ struct RailStatistics {
   std::optional<SocketStatistics> sockets = {};    // nothing: its backend does not tell
 };
 
-// The links that one backend has to ready peers. An unusable link should reach its peer, and
-// another backend moves the bytes instead. A same-host backend has no link to another host.
+// The links that one backend has to ready peers. An unusable link is one that should reach its peer
+// but cannot, so another backend moves the bytes. A same-host backend has no link to another host.
 struct LinkStatistics {
   std::string backend = {};
   std::uint64_t usable = 0, unusable = 0;
@@ -119,7 +119,7 @@ struct Statistics {
   std::array<std::uint64_t, kPeerStates> peers = {};  // known now, by their PeerState
   std::uint64_t pins = 0, pinned_bytes = 0;           // at present
   LeaseStatistics lent = {}, borrowed = {};
-  // Posts and tickets that came after the end of their lease, and posts that it ended.
+  // Posts and tickets that came after the end of their lease, and posts cut off by that end.
   std::uint64_t stale = 0;
   bool draining = false;  // Agent::drain() runs
   // Faults that VIADUCT_FAULTS has injected, by their FaultKind. Nothing: it is not set.

@@ -45,8 +45,8 @@ struct TransferEnd {
   // kCorrupt: the numbers of the blocks of the local selection whose digests are wrong.
   Indices corrupt = {};
   // Failed or cancelled: the numbers of the blocks of the local selection whose bytes are certainly
-  // all there. The others are unknown: a part of their bytes may have been written. A caller that
-  // tries again moves only those. docs/failure.md
+  // all there. The other blocks are unknown: a part of their bytes may have been written. A caller
+  // that tries again moves only the unknown blocks. docs/failure.md
   Indices landed = {};
 };
 
@@ -60,9 +60,10 @@ struct TransferOptions {
   // this time, and moves the bytes as soon as the peer is ready. A post that ends without having
   // reached the peer fails with the reason. Such a post takes no digests.
   std::optional<Deadline> reach = {};
-  // With `reach`: the first post also waits until the peer has announced a pin with such a label.
-  // Pins that it has withdrawn since count as well. Fails with kDenied if there is none. It runs
-  // under the agent's lock, and must not call the agent.
+  // With `reach`: the first post also waits until the peer has announced a pin whose label this
+  // function accepts. Pins that the peer has withdrawn since count as well. The post fails with
+  // kDenied if there is none. The function runs under the agent's lock, and must not call the
+  // agent.
   std::function<bool(std::string_view label)> awaits = {};
   // Runs once per post, on a thread of the agent or one that polls, waits or closes the agent;
   // never inside post(). It must not block. It may post again.
@@ -75,9 +76,9 @@ struct PostOptions {
   std::optional<Deadline> deadline = {};  // none: Settings::deadline from now
   std::span<const std::byte> note = {};   // delivered after the data; copied
   bool with_note = false;                 // sends `note` even if it is empty
-  // Only for reads: one for each block of the local selection, in its order; copied. Once all bytes
-  // have arrived, the blocks are checked. The post fails with kCorrupt if one has other bytes, and
-  // sends no note then. docs/digests.md
+  // Only for reads: one digest for each block of the local selection, in its order; copied. Once
+  // all bytes have arrived, the blocks are checked. The post fails with kCorrupt if one has other
+  // bytes, and sends no note then. docs/digests.md
   std::span<const Digest> digests = {};
   std::optional<Mark> mark = {};  // reaches the peer's MarkStream after the data
 };

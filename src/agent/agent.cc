@@ -52,7 +52,7 @@ Result<Pin> pinChecked(const std::shared_ptr<AgentImpl>& agent, const Segment& m
                                 checked.kind == MemoryKind::kDevice ? checked.opened : nullptr));
 }
 
-// The peer itself, if it was known before under another address.
+// Returns the peer that was known before if `peer` is that agent, dialed by another address.
 Result<std::shared_ptr<agent::PeerImpl>> ownPeer(const AgentImpl& agent,
                                                  std::shared_ptr<agent::PeerImpl> peer,
                                                  const char* operation) {

@@ -14,8 +14,8 @@ namespace {
 using base::log;
 using base::LogLevel;
 
-// The interval at which a drain looks at the rest. No event tells that a socket has taken its
-// bytes.
+// The interval at which a drain checks the remaining work. No event tells that a socket has taken
+// its bytes.
 constexpr Duration kLookEvery = std::chrono::milliseconds(2);
 
 Error noDrain(const char* detail) {
@@ -35,7 +35,7 @@ Error cutOff(const PeerImpl& peer) {
 
 }  // namespace
 
-// The name goes first, so that a successor has it before peers look for one.
+// Gives up the name first, so that a successor has it before peers look for one.
 Result<std::uint64_t> AgentImpl::startDrain() {
   const std::lock_guard naming(naming_);
   {

@@ -134,7 +134,7 @@ Result<Finder*> AgentImpl::placeFor(const std::string& operation) const {
                             core::settingName("meet", "VIADUCT_MEET"))};
 }
 
-// The last backend, so that its rail is polled after those that do its work.
+// Opens this backend last, so that its rail is polled after the rails that do its work.
 void AgentImpl::openStaging() {
   if (!settings_.backends.empty() && !backends_.needStages()) return;
   stages_ = std::make_unique<Stages>(peers_, traffic_);

@@ -57,14 +57,14 @@ class AgentImpl final : public Basis, public Progressable {
   // Asks the meeting place for the Card under that name. Blocks, so the caller must not hold the
   // agent's lock.
   Result<Card> find(const std::string& name, Deadline until) const;
-  // The owner of a parcel that is announced there, ready. Also blocks.
+  // ownerOf() waits, without the lock, until the agent that announced the parcel is a ready peer.
   struct ReadyOwner {
     std::shared_ptr<PeerImpl> peer;
     std::array<std::uint8_t, 16> id;
   };
   Result<ReadyOwner> ownerOf(const std::string& parcel, Deadline until);
-  // Whether a parcel can be announced there, and does so until its last handle is closed. The
-  // second one blocks.
+  // mayAnnounce(): whether a parcel can be announced at the meeting place. announce() announces it
+  // until its last handle is closed, and blocks.
   Status mayAnnounce(const std::string& parcel, bool has_other_owner) const;
   Status announce(Publication& publication, const std::string& parcel);
   Statistics statistics();
@@ -92,13 +92,13 @@ class AgentImpl final : public Basis, public Progressable {
   Traffic traffic_;
   Parcels parcels_;
   Peers peers_;
-  std::unique_ptr<Stages> stages_;                 // after the backends that it gives memory to
+  std::unique_ptr<Stages> stages_;                 // freed after the backends that use its memory
   std::unique_ptr<Finder> finder_;                 // null without a meeting place
   std::unique_ptr<base::MetricsServer> exporter_;  // null without a metrics endpoint
   std::string metrics_endpoint_;
   std::mutex naming_;  // held while the name is withdrawn or published again, before the lock
-  std::uint64_t drain_ = 0, last_drain_ = 0;  // the running one, 0 without; and the last number
-  bool drain_ends_ = false;                   // nobody can take it back any more
+  std::uint64_t drain_ = 0, last_drain_ = 0;  // number of the running drain, or 0; last number
+  bool drain_ends_ = false;                   // undrain() comes too late now
   const std::uint64_t rdma_ports_ = host::rdmaPorts().size();
 };
 

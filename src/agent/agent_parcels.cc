@@ -69,7 +69,7 @@ Result<AgentImpl::ReadyOwner> AgentImpl::ownerOf(const std::string& parcel, Dead
   }
 }
 
-// Null: the entry may be of an earlier life of that agent, or it cannot be reached now.
+// Null: that agent may have restarted since it wrote the entry, or it cannot be reached now.
 Result<std::shared_ptr<PeerImpl>> AgentImpl::readyOwner(const AnnouncedOwner& owner,
                                                         Deadline until) {
   const std::shared_ptr<PeerImpl> none;

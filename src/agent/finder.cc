@@ -24,7 +24,7 @@ struct PublishedCard {
 auto fields(base::Is<PublishedCard> auto& e) { return std::tie(e.proof, e.card); }
 
 // The entry of a parcel. The proof covers its name and the owner, under the group's secret. Without
-// one it proves nothing.
+// a group's secret the proof proves nothing.
 struct PublishedOwner {
   base::Key proof = {};
   AnnouncedOwner owner = {};
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
   options.waiting = &sayWaiting;
   VIADUCT_TRY(finder->place_, meet::openMeetingPlace(options));
   finder->group_secret_ = !settings.secret.empty();
-  // Members of a group with a secret know it already, so it does not travel.
+  // Members of a group with a secret know the secret already, so the entry leaves it out.
   if (finder->group_secret_) mine.secret = {};
   mine.pins.clear();  // the session announces the current pins
   PublishedCard entry{.card = mine.encode()};

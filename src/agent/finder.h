@@ -21,7 +21,7 @@
 
 namespace viaduct::agent {
 
-// The agent that decides about a parcel. Its id tells this life of it from others.
+// The agent that decides about a parcel. After a restart of the agent, the id is another.
 struct AnnouncedOwner {
   std::string agent = {};
   std::array<std::uint8_t, 16> id = {};
@@ -60,7 +60,7 @@ class Finder {
   bool group_secret_ = false;  // if so, published Cards leave it out
   meet::StopFlag stop_{false};
   std::unique_ptr<meet::MeetingPlace> place_;
-  std::string packed_;  // the entry
+  std::string packed_;  // the encoded entry of the Card
   std::mutex one_at_a_time_;
   std::unique_ptr<meet::PublishedName> entry_;  // null while withdrawn
   // Held while the place answers, so that two parcels of one name share an entry.

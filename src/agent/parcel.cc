@@ -27,7 +27,7 @@ Error notYet(const char* operation, const char* detail) {
           .remedy = "wait again; missing() lists the parts that have not come"};
 }
 
-// Waits with the lock, which `held` has, until `over`. An error at `until`, and if the agent
+// Waits until `over`, for a caller that holds the lock. An error at `until`, and if the agent
 // closes.
 Status waitUntil(Basis& basis, const std::function<bool()>& over, Deadline until,
                  base::Watchers& watchers, const char* operation, const char* detail) {
@@ -75,7 +75,7 @@ void ended(Fetching& fetching) {
                             {.code = Code::kCancelled,
                              .operation = "fetch",
                              .detail = "its handle was destroyed before its end"});
-  // Its transfers end within the grace, and the memory is the caller's then.
+  // The transfers of the fetch end within the grace; then the memory is the caller's.
   basis.engine().waitHeld([&] { return fetching.reads.empty(); }, Clock::time_point::max(),
                           &fetching.watchers);
 }

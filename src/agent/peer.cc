@@ -31,7 +31,7 @@ bool waitFor(const std::shared_ptr<PeerImpl>& impl, const std::function<bool()>&
                                  &real(impl).watchers());
 }
 
-// Pins that the Card does not grant are not announced.
+// Says what the Card grants, because the peer does not announce pins that the Card hides.
 std::string whyHidden(const std::shared_ptr<PeerImpl>& impl) {
   const auto held = impl->basis().hold();
   const auto& grants = real(impl).redialer().theirs();

@@ -30,7 +30,7 @@ class PinImpl {
   const std::shared_ptr<AgentImpl> agent_;
   const PinInfo info_;
   base::SharedMemory memory_;                        // of allocate(); else empty
-  const std::shared_ptr<const void> device_memory_;  // the same, for memory of a GPU
+  const std::shared_ptr<const void> device_memory_;  // kept for memory of a GPU; else null
   std::optional<Status> outcome_;
 };
 

@@ -1,7 +1,7 @@
 // The interface of a backend: a few calls and a table of facts. A new backend is a new folder under
-// backends/. Threads: one at a time calls a rail. Calls on a Backend and its Links are made with
-// the agent's lock held, and while no thread calls one of the backend's rails, unless a comment
-// says otherwise. A backend may have threads of its own, which never call the agent.
+// backends/. Threads: one thread at a time calls a rail. Unless a comment says otherwise, calls on
+// a Backend and its Links have the agent's lock, and no thread then calls the backend's rails. A
+// backend may have threads of its own, which never call the agent.
 // docs/design/0051-rails-run-beside-membership.md
 #pragma once
 
@@ -46,7 +46,7 @@ struct Capabilities {
   bool tcp = false;
   bool staged = false;  // moves through host memory of both agents, by other backends
   // Its rails run without the agent's lock, several at once. post(), poll(), collect() and cancel()
-  // then call nobody, not even LinkHost::changed(): they leave that to handleEvents().
+  // then never call the agent, not even LinkHost::changed(): they leave that to handleEvents().
   bool side_by_side = false;
   // Checks the rights of each peer to each pin, and takes them back at the end of the session.
   // Without it, a peer with limited rights gets no keys, except of pins for its session alone.
@@ -100,7 +100,8 @@ class Rail {
   // True: poll() has found events that concern more than this rail, such as a broken connection.
   // The rail is busy until they are handled.
   virtual bool hasEvents() const { return false; }
-  // Handles these events, and appends what ended. Threads: as calls on the backend.
+  // Handles the events that poll() has found, and appends what ended. Threads: as calls on the
+  // backend.
   virtual void handleEvents(Completions& /*out*/) {}
 
   // Stops all works of this sink. Every taken op still comes back soon, but only when nobody
@@ -108,11 +109,11 @@ class Rail {
   virtual void cancel(const Sink& sink) = 0;
 
   // True while only poll() makes progress. False while nothing is in flight, or while a watched fd
-  // or timer will call. The agent does not sleep while a rail is busy.
+  // or timer will wake the agent. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
 
-  // Called right after post(): appends what has ended in it, and may go on with it for some tens of
-  // microseconds.
+  // Called right after post(): appends the posted ops that have ended, and may go on with the
+  // others for some tens of microseconds.
   virtual void collect(Completions& /*out*/) {}
 
   // Null: the rail is no DirectMover.
@@ -122,7 +123,7 @@ class Rail {
   std::atomic<bool> wanted{false};
 };
 
-// Polls a rail and handles its events, as one thread that has the lock.
+// Polls a rail and handles its events, for a caller that holds the agent's lock.
 inline void pollAndHandle(Rail& rail, Completions& out) {
   rail.poll(out);
   if (rail.hasEvents()) rail.handleEvents(out);
@@ -142,20 +143,20 @@ class LinkHost {
 // The facts from which a backend starts to reach a peer. For a link of an agent to itself there are
 // no `key` and no `pid`.
 struct LinkSeed {
-  std::string peer = {};      // its name, for texts
+  std::string peer = {};      // the peer's name, for texts
   std::uint64_t epoch = 0;    // number of the session; the same at both ends
   bool dialer = false;        // this end opened the session
   bool same_process = false;  // both agents live in this process
   // The peer is this agent. The link is both ends: it is ready at once, and sends no message. Only
-  // with Capabilities::own_memory.
+  // backends with Capabilities::own_memory get such a link.
   bool self = false;
   bool same_host = false;                 // proven, by a Unix socket or by one process
   bool unix_socket = false;               // fds can be sent
-  int pid = 0;                            // the peer's, in this PID namespace; 0: not visible
+  int pid = 0;                            // the peer's process in this PID namespace; 0: unseen
   Bytes address;                          // Backend::address() of the peer's backend
   std::array<std::uint8_t, 32> key = {};  // a secret that only the two ends of this session know
-  // What the peer may do with the pins here, while the link lives. A backend asks before it serves
-  // the peer.
+  // The peer's rights to the pins here, while the link lives. A backend checks them before it
+  // serves the peer.
   std::shared_ptr<const PinRights> rights = std::make_shared<PinRights>();
 };
 
@@ -216,7 +217,7 @@ class Link {
 using RailMask = std::uint64_t;
 inline constexpr RailMask kAllRails = ~RailMask{0};
 
-// An optional skill of a backend, whose BackendFacts::storage is true: its segments are files or
+// An optional skill of a backend that sets BackendFacts::storage: its segments are files or
 // objects. Threads: several at once, without the agent's lock, also after the backend's end.
 class Storage {
  public:
@@ -224,8 +225,8 @@ class Storage {
   // Finds or makes what `segment` names. Returns the segment with its kind, size and access, and
   // with the backend's knowledge in Segment::opened. May block. pin() gets the result.
   virtual Result<Segment> open(Segment segment) = 0;
-  // No further work of this number comes (Work::whole). An incomplete object is aborted. The caller
-  // calls it for each number that it used, also after success.
+  // Says that no further work with this Work::whole comes. An incomplete object is aborted. The
+  // agent calls it for each number that it used, also after success.
   virtual void giveUp(std::uint64_t /*whole*/) {}
 };
 
@@ -234,8 +235,8 @@ struct BlockPiece {
   std::uint64_t address = 0, bytes = 0, offset = 0;
 };
 
-// Sums of pieces that a GPU computes. It reads their memory until the end of this object. Threads:
-// one at a time.
+// Sums of pieces that a GPU computes. The GPU reads the pieces' memory until the end of this
+// object. Threads: one at a time.
 class PendingSums {
  public:
   virtual ~PendingSums() = default;
@@ -248,7 +249,7 @@ class PendingSums {
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
-  // Checks that `memory` is memory of a GPU, and of one. Returns the segment with its device. May
+  // Checks that all of `memory` is memory of one GPU. Returns the segment with its device. May
   // block, because the first call loads the driver. pin() gets the result.
   virtual Result<Segment> open(Segment memory) = 0;
   // Allocates memory of that GPU. Segment::opened owns it.
@@ -293,8 +294,8 @@ class Backend {
   }
   // After the first call no op of this backend begins to touch the memory, here or at a peer. Ops
   // in flight on it fail. Ok: nobody touches it any more. kBusy: a peer is in the middle of a
-  // one-sided copy; call again until the result is another, within Settings::grace. kPeerLost: the
-  // peer is still in that copy, and the slot is free nevertheless; see Link::settling().
+  // one-sided copy. Call again: the result changes within Settings::grace. kPeerLost: the peer is
+  // still in that copy, and the slot is free nevertheless; see Link::settling().
   virtual Status unpin(std::uint32_t slot) = 0;
   // The rails nearest to this pinned memory; transfers of it use them while they work. Asked when a
   // transfer is planned; the answer stays the same while the memory is pinned.

@@ -17,7 +17,7 @@ namespace viaduct {
 namespace {
 
 constexpr std::uint64_t kEndOfMemory = std::uint64_t{1} << 63U;
-// Because transfers name blocks by 32-bit numbers.
+// Transfers name blocks by 32-bit numbers.
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 32U;
 
 Error bad(std::string detail, std::string remedy) {
@@ -65,8 +65,8 @@ Error refusal(const Run& run, std::size_t number) {
              "use a stride of at least the block's bytes, or 0 for blocks that touch");
 }
 
-// The block of `run` that shares a byte with [low, high), if there is one. Only the last block that
-// starts before `high` can, because it also ends last.
+// The block of `run` that shares a byte with [low, high), if there is one. Checking the last block
+// that starts before `high` suffices, because that block also ends last.
 std::optional<std::uint64_t> hit(const Run& run, std::uint64_t low, std::uint64_t high) {
   if (run.base >= high) return std::nullopt;
   const std::uint64_t last =
@@ -121,11 +121,11 @@ Status sweep(std::span<const Run> runs) {
   return Ok{};
 }
 
-// The numbers of the blocks if all lie on a grid of their size, as the blocks of a KV cache do, and
-// it is not much larger than they are.
+// The numbers of the blocks if all lie on a grid of their size, as those of a KV cache do. Nothing
+// if they do not, or if the grid has too many places.
 std::optional<std::vector<std::uint32_t>> numbersOnGrid(std::span<const std::uint64_t> addresses,
                                                         std::uint64_t bytes, std::uint64_t& count) {
-  constexpr std::uint64_t kMostPlaces = 64;  // for each block
+  constexpr std::uint64_t kMostPlaces = 64;  // grid places for each block
   const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
   if (!std::has_single_bit(bytes)) return std::nullopt;
   const int shift = std::countr_zero(bytes);
@@ -184,7 +184,7 @@ Result<Blocks> Blocks::of(std::vector<Run> runs) {
 
 bool core::DisjointBlocks::valid(const Run& run) { return viaduct::valid(run); }
 
-// On a grid, only equal blocks share bytes.
+// On a grid of their size, blocks share bytes only if they have the same number.
 bool core::DisjointBlocks::areApart(std::span<const std::uint64_t> addresses, std::uint64_t bytes) {
   std::uint64_t count = 0;
   if (const auto numbers = numbersOnGrid(addresses, bytes, count))

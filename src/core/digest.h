@@ -8,8 +8,8 @@
 
 namespace viaduct::core {
 
-// Sums of all bytes of the block, from byte 0, and their number. The steps of Random are
-// one-to-one, so different sums of blocks of one size stay different.
+// `sums` are those of all bytes of the block, from byte 0; `bytes` is their number. The steps of
+// Random are one-to-one, so different sums of blocks of one size give different digests.
 inline Digest digestFrom(const base::BlockSums& sums, std::uint64_t bytes) {
   const std::uint64_t low = base::Random(sums.plain + bytes).next();
   return {low, base::Random(sums.product ^ low).next()};

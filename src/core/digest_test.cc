@@ -105,7 +105,7 @@ TEST(Digest, FindsShiftedBytes) {
   }
 }
 
-// A page of another time, a page of another block, or one that was never written.
+// The wrong bytes stand for a page of another time or block, or a page that was never written.
 TEST(Digest, FindsAStaleOrEmptyPartOfEachSize) {
   const Bytes block = randomBytes(65536, 6), stale = randomBytes(65536, 7), empty(65536);
   const Digest right = digestOf(block);

@@ -14,17 +14,18 @@ namespace viaduct::core {
 // ten times as much as the rest of the list.
 struct DisjointBlocks {
   static Blocks of(std::vector<Run> runs);
-  // Whether one run by itself is as described.
+  // Whether the blocks of one run are not empty, share no byte and end within 2^63.
   static bool valid(const Run& run);
   // Whether blocks of one size at these addresses, in any order, share no byte. No block may end
   // beyond 2^63.
   static bool areApart(std::span<const std::uint64_t> addresses, std::uint64_t bytes);
-  // The addresses are not empty. With origins, they repeat relative to each of them.
+  // `addresses` has at least one element. With origins, the addresses repeat relative to each
+  // origin.
   static Blocks at(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
                    std::vector<std::uint64_t> origins = {});
 
-  // Block i of such a list is at origins[i / n] + addresses[i % n], with n addresses. Both are
-  // empty for other lists.
+  // Block i of a list that at() made with origins is at origins[i / n] + addresses[i % n], with n
+  // addresses. For other lists both spans are empty.
   struct Repeated {
     std::span<const std::uint64_t> addresses, origins;
   };

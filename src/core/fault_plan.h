@@ -16,7 +16,7 @@
 namespace viaduct::core {
 
 // Which ops a fault hits: each op with some probability, one op by its number, or the first op
-// after some time. For kLateLease the same of leases.
+// after some time. kLateLease hits leases in the same way.
 struct Chance {
   double of = 1;
 };

@@ -9,7 +9,7 @@ std::optional<std::uint32_t> findTwice(std::span<const std::uint32_t> indices,
   const auto descent =
       std::adjacent_find(indices.begin(), indices.end(), [](auto a, auto b) { return a >= b; });
   if (descent == indices.end()) return std::nullopt;
-  constexpr std::uint64_t kBlocksPerIndex = 256;  // clearing 32 bytes costs less than sorting one
+  constexpr std::uint64_t kBlocksPerIndex = 256;  // clearing 256 bits costs less than sorting one
   if (count / kBlocksPerIndex > indices.size()) {
     std::vector<std::uint32_t> sorted(indices.begin(), indices.end());
     std::sort(sorted.begin(), sorted.end());

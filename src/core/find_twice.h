@@ -8,8 +8,8 @@
 
 namespace viaduct::core {
 
-// A number that the list has twice. All are less than `count`. Uses a bitmap over all blocks, or
-// sorts if few of very many are taken.
+// A number that the list has twice. All numbers are less than `count`. Uses a bitmap over all
+// blocks, or sorts if the list takes few of very many blocks.
 std::optional<std::uint32_t> findTwice(std::span<const std::uint32_t> indices, std::uint64_t count);
 
 }  // namespace viaduct::core

@@ -5,7 +5,7 @@
 namespace viaduct::core {
 namespace {
 
-// In ascending order. Neighbours that touch are one stretch.
+// Sorts the stretches, and merges neighbours that touch.
 void merge(std::vector<Stretch>& stretches) {
   std::ranges::sort(stretches, {}, &Stretch::from);
   std::size_t last = 0;

@@ -37,7 +37,7 @@ struct SliceOf {
   friend auto operator<=>(const SliceOf&, const SliceOf&) = default;
 };
 
-// The least bytes of a work that writes an object together with others, except the last work.
+// The least bytes of a work that writes an object together with other works, except the last work.
 inline constexpr std::uint64_t kLeastOfWhole = std::uint64_t{8} << 20U;
 
 // A transfer's ops for one rail and one peer. The ops stay in place until every taken one has come
@@ -51,7 +51,8 @@ struct Work {
   // 0: the work stands alone. Otherwise works with the same number write one object together, which
   // exists once they have covered it. The number is unique in the process.
   std::uint64_t whole = 0;
-  // The demands on the path, for backends that choose the path of other transfers. May be null.
+  // The transfer's demands on its path, for a backend that moves the bytes by other backends. May
+  // be null.
   const Requirement* required = nullptr;
 };
 

@@ -34,7 +34,7 @@ struct PinRight {
 };
 
 // The rights of the peer of one session. A peer without limits has all rights to the pins of its
-// audience. The card of a limited peer grants it a right to each pin by itself.
+// audience. A limited peer has the right that its card grants it to each single pin.
 class PinRights {
  public:
   explicit PinRights(std::uint64_t session = 0, bool limited = false)
@@ -45,7 +45,7 @@ class PinRights {
   // The right to the pin in this slot, which has this audience.
   PinRight to(std::uint32_t slot, const Audience& audience) const {
     if (!audience.has(session_)) return {};
-    // A pin for this session alone is not the application's.
+    // A pin for this session alone is the library's own, so the card's limits do not hold for it.
     if (!limited_ || !audience.isEverybody()) return {true, true};
     return slot < granted_.size() ? granted_[slot] : PinRight{};
   }

@@ -19,7 +19,7 @@ struct Side {
   const char* name;
   const Selection& selection;
   const PinMap& pins;  // the pins that may serve it
-  const PinMap& all;   // also those whose access is of the other kind
+  const PinMap& all;   // all pins, also those whose access does not allow it
 
   std::uint64_t taken() const {
     return selection.indices.empty() ? selection.blocks.count() : selection.indices.size();
@@ -269,7 +269,8 @@ class Addresses {
   std::array<std::uint64_t, kChunk> chunk_;
 };
 
-// Pairs blocks if all of both sides have one size. KV caches are like this, so the loop is fast.
+// Pairs blocks if all of both sides have one size. KV caches are like this, so the loop must be
+// fast.
 Result<OpList> pairBlocks(const Side& local, const Side& remote) {
   const std::uint64_t bytes = local.selection.blocks.blockBytes();
   const std::uint64_t taken = local.taken();
@@ -296,7 +297,8 @@ class Stream {
       : side_(side), pins_(side.pins), taken_(side.taken()), all_(side.selection.indices.empty()) {}
 
   bool empty() const { return left_ == 0; }
-  // Loads the next piece if the current one is used up. False: a block of it is in no pin.
+  // Loads the next piece if the current one is used up. False: a block of the next one is in no
+  // pin.
   bool load() {
     if (left_ != 0 || next_ == taken_) return true;
     const Blocks& blocks = side_.selection.blocks;
@@ -376,7 +378,7 @@ Result<OpList> pairUp(const Side& local, const Side& remote) {
   return pairBlocks(local, remote);
 }
 
-// The pins that allow such ops. Mostly these are all, and nothing is copied.
+// The pins that may be read or written by ops. Mostly all may, and no map is copied.
 class Allowed {
  public:
   Allowed(const PinMap& all, OpKind kind)

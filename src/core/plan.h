@@ -32,7 +32,7 @@ class PinMap {
   // The pin that covers [address, address + bytes), or nullptr.
   const PinRange* cover(std::uint64_t address, std::uint64_t bytes) const;
   std::span<const PinRange> ranges() const { return pins_; }
-  // Whether all pins may be read or written, and the map of those that may.
+  // allAllow(): whether all pins may be read, or written. allowing(): the map of the pins that may.
   bool allAllow(OpKind kind) const;
   PinMap allowing(OpKind kind) const;
 
@@ -59,7 +59,7 @@ struct OpList {
   std::vector<PinSpan> spans;  // in order; together they contain all ops
   std::uint64_t bytes = 0;
   std::uint64_t whole = 0;                // as in Work
-  Priority priority = Priority::kNormal;  // of a hop
+  Priority priority = Priority::kNormal;  // the class of a hop
 };
 
 // Pairs the bytes of both selections in order, and merges neighbours that touch on both sides.

@@ -503,7 +503,7 @@ TEST(Slice, SlicesOfALongListGetSmallerTowardsItsEnd) {
   EXPECT_EQ(plan.ops.back().local_pin, 1U);
   EXPECT_EQ(plan.ops.back().local + plan.ops.back().bytes, 1024 * kMiB);
   EXPECT_EQ(plan.ops.back().remote + plan.ops.back().bytes, 1025 * kMiB);
-  // However long the list, the tags suffice for all slices.
+  // However long the list, it gets fewer than 4096 slices.
   EXPECT_LT(sliced({{0, 0, std::uint64_t{1} << 50U, 0, 0}}, {.rails = 64}).slices.size(), 4096U);
 }
 

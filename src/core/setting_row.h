@@ -68,13 +68,13 @@ struct OtherSetting {
     error.detail = fmt::format("\"{}\" cannot be read", text);
     return error;
   }
-  // The value of checked settings.
+  // The value in settings that check() has accepted.
   T of(const Settings& settings) const {
     T out{};
     static_cast<void>(parse(text(settings), out));
     return out;
   }
-  // Keeps a text that is not the default.
+  // Stores the text in Settings::others if it is not the default.
   Status keep(std::string_view text, Settings& into) const {
     VIADUCT_CHECK(check(text));
     into.others.erase(std::string(variable));

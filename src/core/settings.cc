@@ -115,7 +115,7 @@ Status intoEndpoints(std::string_view text, std::string& into) {
   return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
 }
 
-// NIXL refuses both of its places, too. The row of the other one stands before this one.
+// NIXL too refuses two places, etcd and TCPStore. The row of etcd stands before this one.
 Status intoTcpStore(std::string_view text, std::string& into) {
   if (text.empty()) return Ok{};  // the fallback
   if (!into.empty()) return core::expectedForm("without NIXL_ETCD_ENDPOINTS");

@@ -255,7 +255,7 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
   }
 }
 
-// Such values come out of faulty computations in programs.
+// Programs may set values out of range, as results of faulty computations.
 TEST_F(SettingsTest, ValuesSetInCodeHaveTheSameRange) {
   using Change = void (*)(Settings&);
   const struct {

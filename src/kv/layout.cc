@@ -31,7 +31,7 @@ std::uint64_t roundedUp(std::uint64_t value, std::uint64_t to) {
   return (value + to - 1) / to * to;
 }
 
-// The possible numbers of ranks on both sides of `tp`, as text.
+// The nearest possible numbers of ranks, not above and not below `tp`, as text.
 std::string nearestRanks(std::uint32_t tp, std::uint32_t heads) {
   std::uint32_t less = tp, more = tp;
   while (!divides(less, heads)) --less;
@@ -171,7 +171,8 @@ Status checkPlaces(const KvLayout& layout, const char* operation, const std::str
 
 namespace {
 
-// Places of one pool for each layer: the pages of a block side by side, or a pool for each tensor.
+// Adds places with a pool for each layer, with the pages of a block side by side, or one for each
+// tensor.
 std::uint64_t arrangeLayers(const KvLayout& layout, KvGroup& group, bool together,
                             std::uint64_t base) {
   for (const KvCache& cache : group.caches) {

@@ -32,7 +32,7 @@ TEST(KvLayout, APageHasTheTokensAndTheHeadsOfOneRank) {
   EXPECT_EQ(page(), 32U << 10U);
   layout.tp = 8;
   EXPECT_EQ(page(), 4U << 10U);
-  layout.tp = 16;  // copies of heads
+  layout.tp = 16;  // more ranks than heads: two ranks have the same head
   EXPECT_EQ(page(), 4U << 10U);
   layout.page_align = 4095;
   EXPECT_EQ(page(), 2U * 4095);

@@ -73,7 +73,7 @@ KvModel deepSeekLatent(std::string name) {
   return out;
 }
 
-// In vLLM's format fp8_ds_mla, with the keys of the indexer of sparse attention.
+// The caches in vLLM's format fp8_ds_mla, and the keys of the indexer of sparse attention.
 KvModel deepSeekSparse() {
   const auto layers = layersFrom(0, kDeepSeekLayers, 1);
   KvModel out{.name = "DeepSeek-V3.2"};
@@ -82,9 +82,9 @@ KvModel deepSeekSparse() {
   return out;
 }
 
-// As vLLM allocates it: rows that five groups share, in pages of a multiple of 576 bytes. 31 layers
-// are compressed to a 128th, and 30 with an indexer to a fourth. The numbers here only tell layers
-// apart.
+// The layout as vLLM allocates it: rows that five groups share, in pages of a multiple of 576
+// bytes. 31 layers are compressed to a 128th, and 30 with an indexer to a fourth. The layer numbers
+// below only tell layers apart.
 KvModel deepSeekCompressed() {
   const auto all = layersFrom(0, kDeepSeekLayers, 1);
   const auto fourth = layersFrom(1, kDeepSeekLayers, 2);

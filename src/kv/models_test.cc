@@ -10,7 +10,7 @@ namespace {
 
 using testing::has;
 
-// All of a request on one rank: with padding, and by whole blocks.
+// The amounts of a request on one rank: bytes with padding, and whole blocks and pages.
 struct Total {
   std::uint64_t bytes = 0, blocks = 0, pages = 0;
   friend bool operator==(const Total&, const Total&) = default;

@@ -15,7 +15,7 @@ namespace viaduct::kv {
 namespace {
 
 constexpr auto kParts = "KV parts";
-constexpr std::uint64_t kMaxBlocksOfPart = std::uint64_t{1} << 22U;  // as of a lease
+constexpr std::uint64_t kMaxBlocksOfPart = std::uint64_t{1} << 22U;  // as many as a lease may have
 
 struct LayerPart {
   ParcelPart part = {};
@@ -42,7 +42,7 @@ Status checkGroups(std::size_t given, std::size_t groups) {
              "give the blocks of each group");
 }
 
-// By layer, then by group.
+// The parts, sorted by layer, then by group.
 std::vector<LayerPart> partsOf(const KvLayout& layout) {
   std::set<std::pair<std::uint32_t, std::size_t>> all;
   for (std::size_t group = 0; group < layout.groups.size(); ++group)
@@ -57,7 +57,7 @@ std::vector<LayerPart> partsOf(const KvLayout& layout) {
   return out;
 }
 
-// The places of pages in the parts, each of which begins at 0.
+// Sets the places of pages to their offsets in the parts, each of which begins at 0.
 KvLayout inParts(KvLayout layout) {
   for (KvGroup& group : layout.groups) {
     std::map<std::uint32_t, std::uint64_t> row;  // the bytes of a block, by layer
@@ -82,7 +82,7 @@ bool has(const KvCache& cache, std::uint32_t layer) {
   return std::binary_search(cache.layers.begin(), cache.layers.end(), layer);
 }
 
-// The same layout with one group: the caches of one layer that both ends have, with their places.
+// `layout` with one group: the caches of one layer that both ends have, with their places.
 KvLayout layerOf(const KvLayout& layout, const KvLayout& other, const LayerPart& part) {
   const KvGroup& from = layout.groups[part.group];
   const KvGroup& to = other.groups[part.group];

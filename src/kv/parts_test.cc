@@ -65,7 +65,8 @@ KvLayout hybrid(const Shape& shape, std::uint32_t rank = 0) {
   return *arrangeKv(layout, shape.arrangement, 64, 128 / shape.block_tokens);
 }
 
-// Blocks of these tokens, anywhere in the pool. Groups that share the rows of a pool differ.
+// Blocks of these tokens, anywhere in one half of the pool: groups that share rows take different
+// halves.
 Indices someBlocks(const Shape& shape, std::uint32_t tokens, std::mt19937& random, bool second) {
   const std::uint32_t pool = 128 / shape.block_tokens;
   Indices out(pool / 2);

@@ -5,7 +5,7 @@
 namespace viaduct::kv {
 namespace {
 
-// The ranks that have a copy of each head.
+// The number of ranks that have a copy of one head.
 std::uint32_t copies(std::uint32_t heads, std::uint32_t tp) { return std::max(1U, tp / heads); }
 
 }  // namespace

@@ -20,26 +20,26 @@ struct End {
   const KvLayout& layout;
   const KvGroup& group;
   const KvCache& cache;
-  std::size_t first_place = 0;  // of this cache
+  std::size_t first_place = 0;  // the index of this cache's first place
 
   std::uint64_t bytes() const { return kvPageBytes(layout, group, cache); }
   Heads heads() const { return headsOf(cache.kv_heads, layout.tp, layout.rank); }
   bool byHead() const { return layout.order == KvOrder::kHnd; }
-  // From one entry to that of the next head, or of the next tokens.
+  // The distance from an entry to the entry of the next head, or of the next tokens.
   std::uint64_t headStride() const {
     return entryBytes(cache) * (byHead() ? entriesOf(group, cache) : 1);
   }
   std::uint64_t tokenStride() const { return entryBytes(cache) * (byHead() ? 1 : heads().count); }
 };
 
-// A cut, and the heads that have pages of their own in it.
+// A cut, and the number of moved heads, each of which has pieces of its own in a page.
 struct HeadCut {
   Cut cut = {};
   std::uint32_t heads = 1;
 };
 
-// Makes pieces as large as both ends allow: `entries` of the moved heads that one page of each end
-// has in common.
+// Makes pieces as large as both ends allow. `entries`: the entries of one head in a chunk of
+// tokens, into which the pages of both ends divide. `heads`: the number of moved heads.
 HeadCut cutOf(const End& from, const End& to, std::uint64_t entries, std::uint32_t heads) {
   std::uint64_t bytes = entryBytes(from.cache), tokens = entries;
   const auto joinHeads = [&] {
@@ -103,7 +103,7 @@ class PartList {
     last_ = {};
   }
   std::vector<Part> parts_;
-  Cut last_ = {};  // of no bytes: there is none yet
+  Cut last_ = {};  // no bytes: nothing was added yet
   Origin origin_ = {};
 };
 

@@ -36,7 +36,7 @@ struct Request {
 };
 
 // The oracle: visits each byte of a rank's part of the request with its address, as docs/kv.md
-// describes it. For one group with one cache.
+// describes it. The layout has one group with one cache.
 void forEachByte(const KvLayout& layout, const Request& request,
                  const std::function<void(const LogicalByte&, std::uint64_t)>& visit) {
   const KvGroup& group = layout.groups[0];
@@ -218,7 +218,7 @@ TEST(KvReshardOracle, TokensAfterACachedPrefix) {
     KvLayout source = layoutOf(small(4, 2), 4, order);
     KvLayout destination = layoutOf(small(4, 2), 12, order);
     destination.tp = 2;
-    // Tokens 8 to 23: inside the first block of the destination, and the reverse.
+    // Tokens 8 to 23 begin inside the first block of the destination; then both ends change roles.
     Resharding(source, destination, 16, 8).expectMoved(KvArrangement::kRows, KvArrangement::kApart);
     Resharding(destination, source, 16, 8).expectMoved(KvArrangement::kApart, KvArrangement::kRows);
   }
@@ -238,7 +238,7 @@ TEST(KvReshardOracle, LayersOfOnePipelineStage) {
                                    {5000 + 480, 960 + 480 + 3 * 48, 48, 0, 0}}));
 }
 
-// The plan between two arranged layouts, and what it selects.
+// The error of a plan between two layouts, or of a selection of blocks with a plan.
 std::string whyNot(const KvLayout& source, const KvLayout& destination) {
   const auto made = KvReshard::plan(source, destination);
   return made ? "planned" : made.error().text();

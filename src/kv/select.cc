@@ -89,7 +89,7 @@ void appendPieces(const Page& page, std::uint64_t bytes, const Indices& ids, std
 struct Pieces {
   std::vector<Run> runs = {};
   std::vector<std::uint64_t> origins = {};
-  std::uint64_t bytes = 0, count = 0;  // of a piece; in all runs
+  std::uint64_t bytes = 0, count = 0;  // bytes of a piece; pieces in all runs
 };
 
 // Appends the items once for each origin, and adds the origin to their addresses. Copying first and

@@ -17,8 +17,8 @@ namespace viaduct::agent {
 
 class Backends {
  public:
-  // Opens those that the settings ask for, with VIADUCT_FAULTS in front of them if there are
-  // `faults`. An error: one that the settings name cannot be opened.
+  // Opens the backends that the settings ask for, and makes each inject the `faults`, if there are
+  // any. An error: a backend that the settings name cannot be opened.
   Status open(const core::BackendContext& context, FaultSource* faults);
   void add(std::unique_ptr<core::Backend> backend) { open_.push_back(std::move(backend)); }
   void close() { open_.clear(); }
@@ -27,12 +27,12 @@ class Backends {
   std::span<const std::unique_ptr<core::Backend>> all() const { return open_; }
   core::Backend& operator[](std::size_t index) { return *open_[index]; }
   std::size_t count() const { return open_.size(); }
-  // Agents with storage, GPUs or a backend that is slow with small ops stage it for their peers,
-  // and peers without can ask for it.
+  // Whether the agent opens the staging backend. Agents with storage, GPUs or a backend that is
+  // slow with small ops stage these for their peers; peers without them can ask for it.
   bool needStages() const;
   // core::Capabilities::checks_rights of the open backend with this name.
   bool checksRights(std::string_view name) const;
-  // First the open ones, in the router's order.
+  // The open backends first, in the order in which routes try them.
   std::vector<BackendInfo> infos() const;
 
   // The skill, such as core::Storage, of the first backend that has it for this kind of memory.

@@ -61,7 +61,7 @@ class Basis : public std::enable_shared_from_this<Basis> {
   // must not hold the lock. Host memory: the segment itself.
   Result<Segment> opened(const Segment& memory) const;
   Result<Segment> allocateAt(std::uint32_t device, std::uint64_t bytes) const;  // blocks as well
-  // The same with the lock held, for a device that the agent uses already.
+  // allocateAt() with the lock held, for a device that the agent uses already.
   Result<Segment> allocateHeld(std::uint32_t device, std::uint64_t bytes) const;
   // The pins that there are now, for digests of blocks in them.
   std::shared_ptr<const BlockMemory> blockMemory();
@@ -82,7 +82,7 @@ class Basis : public std::enable_shared_from_this<Basis> {
   ~Basis() = default;
   Status openEngine(Progressable& target, const base::MovableClock* clock);
   Status openBackends(Deadline until);
-  // All backends are open.
+  // Call it once all backends are open.
   void openPins();
   bool forked() const;
 

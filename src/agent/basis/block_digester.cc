@@ -63,7 +63,7 @@ std::uint64_t BlockDigester::bytesOf(std::uint64_t number) const {
   return same != 0 ? same : block(number).bytes;
 }
 
-// The pin that find() has found.
+// Whether find() has found a pin of host memory. Without pins, all blocks are in host memory.
 bool BlockDigester::isInHostMemory() const {
   return pin_ == nullptr || pin_->kind == MemoryKind::kHost;
 }

@@ -48,8 +48,8 @@ class BlockDigester {
   BlockDigester(const Selection& selection, std::shared_ptr<const BlockMemory> memory)
       : selection_(&selection), memory_(std::move(memory)) {}
 
-  // Works for about 0.1 ms, and calls `found` with the blocks that are complete, in order. In
-  // memory of a GPU, that GPU goes on between two calls.
+  // Works for about 0.1 ms, and calls `found` with the blocks that are complete, in order. Sums in
+  // memory of a GPU go on between two calls.
   Status advance(const OnDigests& found);
   bool done() const { return next_.block == count(); }
   std::uint64_t count() const;
@@ -57,7 +57,7 @@ class BlockDigester {
   Extent block(std::uint64_t number) const;
 
  private:
-  // Between two bytes of the selection.
+  // A position between two bytes of the selection.
   struct BlockOffset {
     std::uint64_t block = 0, offset = 0;
   };
@@ -78,10 +78,10 @@ class BlockDigester {
 
   const Selection* selection_;
   std::shared_ptr<const BlockMemory> memory_;
-  const PinInfo* pin_ = nullptr;      // of the block that find() had last
+  const PinInfo* pin_ = nullptr;      // of the block that find() last looked up
   BlockOffset next_ = {};             // the bytes before it are done
-  base::BlockSums sums_ = {};         // of those of its block
-  std::vector<Digest> digests_ = {};  // that `found` does not know yet
+  base::BlockSums sums_ = {};         // of the bytes of its block before next_
+  std::vector<Digest> digests_ = {};  // not yet given to `found`
   std::deque<GpuPieces> batches_ = {};
   BlockOffset begun_ = {};  // the end of the batches
 };
@@ -91,7 +91,7 @@ class BlockCheck {
  public:
   BlockCheck(BlockDigester digester, std::vector<Digest> expected)
       : digester_(std::move(digester)), expected_(std::move(expected)) {}
-  // A bounded part of the check.
+  // Does a bounded part of the check.
   Status advance();
   bool done() const { return digester_.done(); }
   // The numbers of the corrupt blocks so far.

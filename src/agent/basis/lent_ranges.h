@@ -32,14 +32,14 @@ class LentRanges {
     std::uint32_t leases = 0;
     bool written = false;
   };
-  using RangeMap = std::map<std::uint64_t, LentRange>;  // by the first address; they share no byte
+  using RangeMap = std::map<std::uint64_t, LentRange>;  // by first address; no two share a byte
   RangeMap::iterator firstBehind(std::uint64_t address);
   void cutAt(std::uint64_t address);
   void lend(const Extent& range, bool written);
   void divide();
 
   // Leases for reading cannot be in conflict with each other. Until a lease for writing comes, they
-  // are only noted: the ranges' number by their place.
+  // are only recorded here: the number of ranges by the pointer to the first.
   std::unordered_map<const Extent*, std::size_t> readers_;
   std::size_t undivided_ = 0;  // the ranges of readers_
   RangeMap parts_;             // of all leases; if there are parts, readers_ is empty

@@ -69,8 +69,8 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> PinTable::storageRanges() c
   return ranges;
 }
 
-// Returns the next unused range for storage: like the offsets in a file, up to a multiple of the
-// page size. At the end of the range it begins again, and skips the ranges of live pins.
+// Returns the next unused range of addresses for storage, which begins at the same offset in a page
+// as the storage in its file. At the end of all addresses it begins again, and skips live pins.
 std::optional<std::uint64_t> PinTable::addressFor(const Segment& storage) {
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t into_page = storage.fd_offset % kPage;

@@ -97,7 +97,7 @@ class PinTable {
   base::Budget announced_;
   std::vector<PinEntry> slots_;
   std::vector<std::uint32_t> free_;
-  // Slots that add() refused, and that a backend has not yet given back.
+  // Slots of pins that add() refused, and that a backend has yet to unpin.
   std::vector<std::uint32_t> withdrawing_;
   std::uint64_t live_ = 0, live_bytes_ = 0;
   std::uint64_t last_generation_ = 0, mapped_version_ = 0;

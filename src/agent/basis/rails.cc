@@ -38,8 +38,8 @@ unsigned Rails::busyAlone() const {
 }
 
 // Each thread begins with a different rail. A thread that finds all of them taken sleeps until one
-// is free: if it asked again and again, it would take the processor from their threads and from
-// peers.
+// is free. If it tried again and again, it would take the processor from threads that run rails,
+// and from peers.
 bool Rails::runAlone() {
   bool ran = false;
   move::RailRunner* taken = nullptr;

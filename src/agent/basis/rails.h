@@ -29,31 +29,32 @@ struct RunRail {
 class Rails {
  public:
   void add(core::Backend& backend);
-  // All are known, and no thread runs them yet.
+  // Call it when all rails are known, and no thread runs them yet.
   void complete();
   void forget();  // the backends end
   RunRail& of(const core::Rail& rail) { return *by_rail_.at(&rail); }
   std::size_t count() const { return rails_.size(); }
-  std::size_t countAlone() const { return alone_.size(); }  // those that run without the lock
+  std::size_t countAlone() const { return alone_.size(); }  // the rails that run without the lock
 
   bool busy() const;
   unsigned busyAlone() const;
-  // Runs the busy ones. If other threads run all of them, waits until one is free. True: there were
-  // any. Threads: any, without the lock.
+  // Runs the busy rails that need no lock. If other threads run all of them, waits until one is
+  // free. True: there were any. Threads: any, without the lock.
   bool runAlone();
-  void runAttended();  // those that need the lock
-  // Handles what polls have found, such as a broken connection.
+  void runAttended();  // the rails that need the lock
+  // Handles events that polls have found, such as a broken connection.
   void handleEvents();
   // Rails have completions or events. Threads: any.
   bool haveNews() const { return news_.any(); }
-  // Delivers what has ended. True: there was something.
+  // Delivers the completions of ended ops. True: there were some.
   bool deliverEnded();
-  // Delivers these, and what rails have left, so that a closing link gets all of its ops back.
+  // Delivers `completions` and the ones that rails still have, so that a closing link gets all of
+  // its ops back.
   void deliver(core::Completions& completions);
   // Before a link closes, while rails are stopped: appends the works that no rail has taken.
   void giveBack(const core::Link& link, core::Completions& out);
 
-  // Use Still and SectionsShut.
+  // Do not call these: use Still and SectionsShut.
   void stop();
   void start();
   void shutSections() {
@@ -64,11 +65,11 @@ class Rails {
   }
 
   move::Sections& sections() { return sections_; }
-  // For transfers that are posted in a section, by the thread that is in it.
+  // The counts for transfers that the thread with this cell posts in a section.
   CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
-  // While sections are shut: those of all cells.
+  // The counts of all cells. Call it while sections are shut.
   std::span<const CellCounts> allCellCounts() const { return cell_counts_; }
-  // The same: the rail's counts, together with those of all cells.
+  // The rail's counts, with those of all cells. Call it while sections are shut.
   RailCounts countsOf(const core::Rail& rail) const;
 
  private:

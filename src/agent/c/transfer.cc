@@ -26,7 +26,7 @@ Result<Selection> selectionOf(const char* operation, viaduct_blocks blocks, cons
                               uint64_t count) {
   VIADUCT_TRY(const auto known, find<Blocks>(operation, "list of blocks", blocks.id));
   VIADUCT_TRY(const auto numbers, arrayOf(operation, "indices", indices, count));
-  // Without indices a selection is all blocks.
+  // A selection without indices takes all blocks, so an empty list is refused.
   if (indices != nullptr && numbers.empty()) return misuse(operation, "0 indices name no block");
   return Selection{.blocks = *known, .indices = numbers};
 }

@@ -65,7 +65,7 @@ void FaultSource::apply(std::size_t index, OpFaults& to) {
       to.kill_peer = true;
       break;
     case FaultKind::kLateLease:
-      break;  // takeLease() has it
+      break;  // takeLease() handles it
   }
   if (std::holds_alternative<core::After>(rule.when)) is_over_[index] = true;
 }

@@ -38,13 +38,13 @@ class FaultSource {
   base::Poller& clock() const { return clock_; }
   // True if any rule corrupts.
   bool corrupts() const;
-  // How many of the next `most` ops no fault hits, before the first that one hits.
+  // The number of ops, `most` or fewer, that come before the next op that a fault hits.
   std::size_t spared(std::size_t most) const;
   // A rail has taken these ops. Use it after spared().
   void passed(std::size_t ops) { next_ += ops; }
   // The faults of the next op, which a rail has taken.
   OpFaults take();
-  // How long the next lease that the agent lends lasts at most, if a fault hits it. Counts it.
+  // The longest duration of the next lent lease; none: no fault hits it. Counts the lease.
   std::optional<Duration> takeLease();
   // A number below `bound` that depends on the seed and on the last op that take() returned.
   std::uint64_t below(std::uint64_t bound) const;
@@ -52,7 +52,7 @@ class FaultSource {
   void count(FaultKind kind) { ++counts_[static_cast<std::size_t>(kind)]; }
   const std::array<std::uint64_t, kFaultKinds>& counts() const { return counts_; }
 
-  // The pin of scratch(). Without one, writes are not corrupted.
+  // The memory that corrupted writes read. Without a pin of it, writes are not corrupted.
   std::span<std::byte> scratch() { return scratch_; }
   void scratchIsPinned(std::uint32_t slot) { scratch_slot_ = slot; }
   std::optional<std::uint32_t> scratchSlot() const { return scratch_slot_; }
@@ -63,7 +63,7 @@ class FaultSource {
  private:
   // Whether rule `index` hits the op with this number.
   bool hitsOp(std::size_t index, std::uint64_t number) const;
-  // The same for the op or lease with this number, whichever the rule is about.
+  // Whether rule `index` hits the op with this number, or the lease if the rule is about leases.
   bool hits(std::size_t index, std::uint64_t number) const;
   void apply(std::size_t index, OpFaults& to);
 

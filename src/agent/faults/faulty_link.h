@@ -1,5 +1,5 @@
 // A link between the agent and a backend's link. It dies when kill-peer of VIADUCT_FAULTS hits it,
-// and marks its ways. Threads: as core::Link.
+// and adds kFaultsMark to its ways. Threads: as core::Link.
 #pragma once
 
 #include <viaduct/path.h>

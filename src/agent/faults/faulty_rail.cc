@@ -104,7 +104,7 @@ void FaultyRail::corruptRead(Altered& what, const core::Op& op, std::uint64_t of
   source_.count(FaultKind::kCorrupt);
 }
 
-// The source belongs to the user, so one byte comes from the scratch memory instead.
+// The source memory belongs to the user, so one byte is sent from the scratch memory instead.
 void FaultyRail::corruptWrite(Altered& what, const core::Op& op, std::uint64_t offset) const {
   const auto slot = source_.scratchSlot();
   if (!slot || !what.work.link->reaches(OpKind::kWrite, *slot, op.remote_pin)) return;

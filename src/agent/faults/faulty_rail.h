@@ -23,7 +23,7 @@ using HostPins = std::set<std::uint32_t>;
 
 class FaultyRail final : public core::Rail {
  public:
-  // All outlive the object.
+  // All arguments outlive the object.
   FaultyRail(core::Rail& inner, FaultSource& source, const HostPins& host_pins)
       : inner_(inner), source_(source), host_pins_(host_pins) {}
 
@@ -39,7 +39,8 @@ class FaultyRail final : public core::Rail {
   bool busy() const override;
   void collect(core::Completions& out) override;
 
-  // Takes completions of altered works out of `some`, and changes those that the rail's fall hits.
+  // Takes completions of altered works out of `some`. Failures of ops that the rail had when it
+  // went down become losses of the rail.
   void takeBack(core::Completions& some);
   // Ends the altered works of this link of the backend, which is closed.
   void drop(const core::Link& link, core::Completions& out);
@@ -58,12 +59,12 @@ class FaultyRail final : public core::Rail {
     core::SliceOf slice = {};           // the caller's
     std::uint64_t ops = 0;              // the caller's
     core::Work work = {};               // for the backend's rail
-    std::vector<core::Op> pieces = {};  // the ops of `work`, if they are others
+    std::vector<core::Op> pieces = {};  // the ops of `work`, if not the caller's
     std::size_t given = 0;              // ops that the backend's rail has taken
-    std::uint64_t back = 0;             // and that have come back
+    std::uint64_t back = 0;             // given ops that have come back
     core::Moved total = {};
     bool stopped = false;                                // the backend's rail never gets it
-    Clock::time_point ready = Clock::time_point::min();  // not before this time
+    Clock::time_point ready = Clock::time_point::min();  // not given before this time
     std::optional<core::Failed> failure = {};
     std::byte* corrupted = nullptr;           // read: the byte to change at the end
     std::optional<std::size_t> scratch = {};  // write: its byte of FaultSource::scratch()

@@ -43,7 +43,7 @@ void eachRail(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   }
 }
 
-// Rails without sockets of ours have no such series.
+// Rails whose backend has no TCP sockets of its own have no such series.
 template <class Value>
 void eachRailsSockets(const Statistics& from, MetricLabels labels, std::string_view suffix,
                       MetricsWriter& out, Value value) {

@@ -1,4 +1,5 @@
-// Parcels: those with parts at several agents. The owner decides, and the others lend what it asks.
+// Parcels with parts at several agents. The owner decides, and the other agents lend the parts that
+// it asks for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ Status Parcels::hearAdd(PeerImpl& peer, AddMessage add) {
     return Ok{};
   };
   if (peer.refusesNew()) return refuse(peer.drainError("publish"));
-  // A rank that comes late would wait for the others, who have left.
+  // After the parcel's end, a late publishing rank would wait for ranks that have left.
   if (const ParcelEnd* const end = owner_.endOf(add.spec.name, add.spec.version)) {
     peer.tellParcel(encodeParcel(CloseMessage{true, add.number, *end}));
     return Ok{};
@@ -65,7 +66,7 @@ Status Parcels::hearOfAdded(PeerImpl& peer, const ParcelMessage& message) {
   const std::uint64_t number = std::visit(numberOf, message);
   if (number > sessionOf(peer).heard_add) return unknownAdd(number, sessionOf(peer).heard_add);
   const auto found = added_.find({by, number});
-  if (found == added_.end()) return Ok{};  // it has ended
+  if (found == added_.end()) return Ok{};  // the parcel has ended
   const std::uint64_t id = found->second;
   if (const auto* const has = std::get_if<HasMessage>(&message)) {
     if (const Status ready = owner_.ready(id, has->part, by); !ready) {

@@ -91,14 +91,15 @@ auto fields(base::Is<ReadyMessage> auto& m) {
   return base::list(m.number, m.part, base::line(kMaxParcelName, m.holder), m.ticket, m.digests);
 }
 
-// The rank has read its parts, or gives up. `decided`: its fetch has ended so. Otherwise it waits
-// for the verdict.
+// The rank has read its parts, or gives up. `decided`: its fetch has ended as `end` says. Otherwise
+// it waits for the verdict.
 struct ReportMessage {
   std::uint64_t number = 0;
   ParcelEnd end = {};
   bool decided = false;
 };
-// The owner's word about a group. A rank that decides by itself answers with a report.
+// The owner's verdict about a group. To a rank that decides by itself it is a request to end, which
+// the rank answers with a report.
 struct VerdictMessage {
   std::uint64_t number = 0;
   ParcelEnd end = {};
@@ -106,12 +107,12 @@ struct VerdictMessage {
 auto fields(base::Is<ReportMessage> auto& m) { return std::tie(m.number, m.end, m.decided); }
 auto fields(base::Is<VerdictMessage> auto& m) { return std::tie(m.number, m.end); }
 
-// A publishing rank has parts of a parcel. Its numbers ascend from 1 in a session.
+// A publishing rank has parts of a parcel. `number` ascends from 1 in a session.
 struct AddMessage {
   std::uint64_t number = 0;
   ParcelSpec spec = {};
 };
-// A part of it is ready.
+// A part of the parcel with this number is ready.
 struct HasMessage {
   std::uint64_t number = 0;
   ParcelPart part = {};
@@ -123,7 +124,7 @@ struct LendMessage {
   TakerId taker = {};
   std::string consumer = {};  // the name of its agent
 };
-// The rank has lent it, or says why it cannot.
+// The rank has lent the part, or says why it cannot.
 struct LentMessage {
   std::uint64_t number = 0;
   ParcelPart part = {};
@@ -142,7 +143,7 @@ struct FreedMessage {
   ParcelPart part = {};
   TakerId taker = {};
 };
-// The rank withdraws. Or the owner: nobody reads the parcel any more.
+// From a rank: it withdraws the parcel. From the owner: nobody reads the parcel any more.
 struct CloseMessage {
   bool by_owner = false;
   std::uint64_t number = 0;

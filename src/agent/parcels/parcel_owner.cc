@@ -204,7 +204,7 @@ Status ParcelOwner::begins(TakerId id) {
   return Ok{};
 }
 
-// Nothing is kept of a fetch that is refused here. Its report is late.
+// Keeps nothing of the fetch that it refuses. A report of that fetch counts as late.
 void ParcelOwner::refuse(TakerId id, Error why) {
   tell({.id = id}, VerdictMessage{id.number, failed(std::move(why))});
 }
@@ -219,7 +219,7 @@ ParcelOwner::TakingGroup& ParcelOwner::groupOf(const GroupKey& key, const WantMe
   return at->second;
 }
 
-// A refusal ends the group of the rank, and its other ranks hear of it, also those that ask later.
+// A refusal ends the rank's group. All ranks of the group hear of it, also ranks that ask later.
 Status ParcelOwner::want(std::uint64_t session, WantMessage want, std::optional<Error> refusal) {
   const TakerId id{session, want.number};
   VIADUCT_CHECK(begins(id));
@@ -280,7 +280,7 @@ void ParcelOwner::placeWaiting(const std::string& name) {
   for (TakingGroup* group : waiting) place(*group);
 }
 
-// The newest version that is whole, else the newest one that is being made.
+// Gives the group the newest version with all parts ready, else the newest unfinished one.
 void ParcelOwner::place(TakingGroup& group) {
   const WantMessage& want = group.first;
   Parcel* chosen = nullptr;
@@ -434,7 +434,8 @@ void ParcelOwner::leaseEnded(TakerId id, ParcelPart part) {
   finish(*group);
 }
 
-// A rank that decides by itself may have decided already, so it is asked, and its report settles.
+// A rank that decides by itself may have decided already, so it is asked, and its report settles
+// the group.
 void ParcelOwner::decide(TakingGroup& group, ParcelEnd end) {
   if (group.verdict || group.cut) return;
   if (group.parcel != nullptr) end.version = group.parcel->spec.version;
@@ -508,7 +509,7 @@ void ParcelOwner::sessionOver(std::uint64_t session, const Error& why) {
     std::optional<ParcelPart> part;
     for (const auto& [one, state] : parcel.parts)
       if (state.holder == session && !part) part = one;
-    // Nothing of that agent's memory is left to be protected here.
+    // The memory of the lost agent needs no protection any more, so its leases are forgotten.
     for (TakingGroup* group : parcel.groups)
       for (Taker& taker : group->takers)
         std::erase_if(taker.lent, [&](const auto& lent) { return lent.second == session; });

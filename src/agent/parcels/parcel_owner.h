@@ -29,14 +29,14 @@ struct TellTaker {
   std::uint64_t session = 0;
   ParcelMessage message = {};
 };
-// The holder lends the part to the taker. lent() or lendFailed() follows, and leaseEnded().
+// The holder has to lend the part to the taker. lent() or lendFailed() follows, then leaseEnded().
 struct LendPart {
   Holder holder = 0;
   std::uint64_t parcel = 0;
   ParcelPart part = {};
   TakerId taker = {};
 };
-// The holder ends all its leases to this taker.
+// The holder has to end all its leases to this taker.
 struct CutTaker {
   Holder holder = 0;
   std::uint64_t parcel = 0;
@@ -51,7 +51,7 @@ struct GroupOver {
 // Nobody reads the parcel any more, and nobody will.
 struct ParcelOver {
   std::uint64_t parcel = 0;
-  std::vector<Holder> holders = {};  // of other agents
+  std::vector<Holder> holders = {};  // holders at other agents
   std::size_t parts = 0;
   ParcelEnd end = {};
 };
@@ -64,17 +64,17 @@ class ParcelOwner {
   static constexpr std::size_t kMaxIncomplete = 1024;  // groups with a verdict that lack ranks
   static constexpr std::size_t kRemembered = 1024;     // parcels that have ended
 
-  // The same declaration again is the same parcel.
+  // Returns the parcel's number. The same declaration again gets the same number.
   Result<std::uint64_t> publish(ParcelSpec spec);
   // Another agent has parts of the parcel.
   void addHolder(std::uint64_t parcel, Holder holder);
   Status ready(std::uint64_t parcel, ParcelPart part, Holder holder = 0);
-  // Another rank declares this version in another way. Unless it is whole, it fails.
+  // Another rank declares this version in another way. The parcel fails unless it is whole.
   void conflict(const ParcelSpec& spec, const Error& why);
-  // Withdrawn, expired, or a part has failed.
+  // Ends a parcel that was withdrawn, has expired or has a failed part.
   void end(std::uint64_t parcel, ParcelEnd end);
 
-  // An error breaks a rule of the session. `refusal`: this agent may not take it up.
+  // An error breaks a rule of the session. `refusal`: why this agent may not take up the fetch.
   Status want(std::uint64_t session, WantMessage want, std::optional<Error> refusal = {});
   Status report(std::uint64_t session, const ReportMessage& report);
   void refuseWaiting(const Error& why);
@@ -89,11 +89,11 @@ class ParcelOwner {
   const ParcelEnd* endOf(const std::string& name, std::uint64_t version);
   // The takers of a session that have a version, and whose groups have no verdict.
   std::uint64_t running(std::uint64_t session) const;
-  // That holder lends the part to the taker, or has been asked to.
+  // Whether that holder lends the part to the taker, or has been asked to.
   bool isLent(TakerId taker, ParcelPart part, Holder holder) const;
   std::vector<ParcelPart> missing(std::uint64_t parcel) const;
   std::uint64_t taken(std::uint64_t parcel) const;
-  // All groups that may take it have asked.
+  // Whether all groups that may take the parcel have asked.
   bool isFull(std::uint64_t parcel) const;
   std::size_t parcels() const { return parcels_.size(); }
   std::size_t groups() const { return groups_.size(); }
@@ -114,7 +114,7 @@ class ParcelOwner {
   };
   struct GroupKey {
     std::string parcel = {}, group = {};
-    TakerId alone = {};  // of a rank without a group
+    TakerId alone = {};  // the rank, if it has no group
     friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
   };
   struct Parcel;
@@ -124,7 +124,7 @@ class ParcelOwner {
     Parcel* parcel = nullptr;  // null: waits for a version
     std::vector<Taker> takers = {};
     bool decides = false;               // its one rank takes every part, and decides by itself
-    std::optional<ParcelEnd> cut = {};  // told to such a rank
+    std::optional<ParcelEnd> cut = {};  // the end that such a rank was told
     std::optional<ParcelEnd> verdict = {};
     bool counted = false;
   };
@@ -133,7 +133,7 @@ class ParcelOwner {
     ParcelSpec spec = {};
     std::map<ParcelPart, PartState> parts = {};
     std::size_t unready = 0;
-    std::set<Holder> holders = {};  // of other agents
+    std::set<Holder> holders = {};  // holders at other agents
     std::set<TakingGroup*> groups = {};
     std::uint32_t admitted = 0;
     std::uint64_t taken = 0;
@@ -166,7 +166,7 @@ class ParcelOwner {
   void cutOff(const TakingGroup& group, const Taker& taker);
   void decideIfRead(TakingGroup& group);
   void lose(TakingGroup& group, Taker& taker, const Error& why);
-  // These may forget the group, and the parcel with it.
+  // The next three may forget the group, and the parcel with it.
   void finish(TakingGroup& group);
   void finish(Parcel& parcel);
   void forget(TakingGroup& group);

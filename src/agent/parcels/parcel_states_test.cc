@@ -144,7 +144,7 @@ class ParcelWorld {
     }
     const auto& lend = std::get<LendPart>(asked);
     const bool here = to_consumer_.contains(lend.taker.session);
-    if (!holders_.contains(lend.holder)) return true;  // the owner knows
+    if (!holders_.contains(lend.holder)) return true;  // the owner knows that it is lost
     if (!here || chance(failing)) {
       owner.lendFailed(lend.taker, lend.part, kGone);
     } else {
@@ -167,7 +167,7 @@ class ParcelWorld {
             owner.want(session, std::move(*want), may ? std::nullopt : std::optional(kStop)));
       } else {
         EXPECT_TRUE(owner.report(session, std::get<ReportMessage>(message)));
-        if (chance(20)) {  // a double one
+        if (chance(20)) {  // a repeated report
           EXPECT_TRUE(owner.report(session, std::get<ReportMessage>(message)));
         }
       }
@@ -201,7 +201,7 @@ class ParcelWorld {
     return false;
   }
 
-  // A read ends: well only under a live lease, and badly at times.
+  // Ends a read: with success only under a live lease, and with an error at times.
   bool endOneRead(std::uint64_t failing = 1) {
     std::vector<SimulatedFetch*> readers;
     for (const auto& fetch : fetches_)
@@ -225,7 +225,7 @@ class ParcelWorld {
   bool endCutLease() {
     for (const SimulatedLease& lease : leases_)
       if (lease.cut && !lease.borrowed) {
-        // Its ready message may still come, and finds no lease then.
+        // The ready message of this lease may still come, and finds no lease then.
         const SimulatedLease ended = lease;
         dropLease(ended.taker, ended.part);
         return true;
@@ -351,7 +351,7 @@ class RandomParcels : public ParcelWorld {
   void fetchSome() {
     WantMessage want{.name = chance(70) ? "a" : "b", .version = below(versions_ + 2)};
     want.exact = chance(30);
-    if (chance(40)) want.parts = {{.rank = 0, .component = 0}};  // at times these are all
+    if (chance(40)) want.parts = {{.rank = 0, .component = 0}};  // may be all of the parts
     if (chance(50)) {
       want.group = "alone " + std::to_string(++last_group_);
       if (!sessions_.empty()) fetch(sessions_[below(sessions_.size())], want);
@@ -360,7 +360,7 @@ class RandomParcels : public ParcelWorld {
     want.group = "group " + std::to_string(++last_group_);
     want.size = 2 + static_cast<std::uint32_t>(below(3));
     want.at_least = chance(30) ? want.size - 1 : 0;
-    for (; want.rank < want.size; ++want.rank)  // at times one never asks
+    for (; want.rank < want.size; ++want.rank)  // at times one rank never asks
       if (!sessions_.empty() && !chance(5)) later_.push_back(want);
   }
 
@@ -436,7 +436,7 @@ class RandomParcels : public ParcelWorld {
     for (int i = 0; i < 4; ++i) sessions_.push_back(beginSession());
     for (int i = 0; i < steps; ++i) step();
     settle();
-    for (int round = 0; owner.parcels() != 0; ++round) {  // all that is left ends
+    for (int round = 0; owner.parcels() != 0; ++round) {  // ends the parcels that are left
       ASSERT_LT(round, 10) << "a parcel does not end";
       std::erase_if(live_, [&](std::uint64_t id) { return over_.contains(id); });
       ASSERT_FALSE(live_.empty());
@@ -446,7 +446,7 @@ class RandomParcels : public ParcelWorld {
         settle();
       }
     }
-    for (const auto& fetch : fetches_) {  // those that wait for a version, or for other ranks
+    for (const auto& fetch : fetches_) {  // ends fetches that wait for a version or for ranks
       if (fetch->ends == 0) fetch->taker->giveUp(ParcelOutcome::kExpired, kStop);
       act(*fetch);
       settle();
@@ -456,7 +456,7 @@ class RandomParcels : public ParcelWorld {
     settle();
   }
 
-  // Ends that the rules allow.
+  // Checks that each fetch has ended as the rules allow.
   void judge() {
     std::map<std::string, std::vector<const SimulatedFetch*>> groups;
     for (const auto& fetch : fetches_) {

@@ -92,7 +92,7 @@ void ParcelTaker::fail(ParcelEnd end) {
   report(std::move(end));
 }
 
-// The first word of a rank that decides by itself is its end. Otherwise the owner answers.
+// A rank that decides by itself ends with its first report. Otherwise the owner answers.
 void ParcelTaker::report(ParcelEnd end) {
   end.version = version_;
   actions_.emplace_back(TellOwner{ReportMessage{want_.number, end, decides_}});

@@ -43,7 +43,7 @@ class ParcelTaker {
   void readEnded(ParcelPart part, std::optional<Error> why);
   void heardVerdict(ParcelEnd end);
   void ownerLost(const Error& why);
-  // Its deadline has passed, or the caller has cancelled it.
+  // The deadline of the fetch has passed, or the caller has cancelled the fetch.
   void giveUp(ParcelOutcome outcome, Error why);
 
   std::vector<TakerAction> takeActions() { return std::exchange(actions_, {}); }

@@ -19,8 +19,8 @@ namespace {
 // The interval at which the end of a lease waits for a peer that was stopped inside a copy.
 constexpr Duration kLookEvery = std::chrono::milliseconds(5);
 
-// Parts that one fetch reads from one agent at once: at least so many, and more while they have
-// fewer bytes.
+// Parts that one fetch reads from one agent at once: at least kEnoughParts, and more while they
+// have less than kEnoughBytes.
 constexpr std::uint64_t kEnoughParts = 2, kEnoughBytes = std::uint64_t{32} << 20U;
 
 Error cancelledRead(ParcelPart part) {
@@ -169,7 +169,7 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
     out->options = std::move(options);
     if (out->options.life)
       out->timer = basis_.engine().poller().at(basis_.now() + *out->options.life, [this, id, name] {
-        if (owner_.isFull(id)) return;  // the ends of its groups end it
+        if (owner_.isFull(id)) return;  // the parcel ends with its groups
         owner_.end(id, {.outcome = ParcelOutcome::kExpired,
                         .why = overdue("publish", name, "its life is over")});
         run();
@@ -304,7 +304,7 @@ Status Parcels::hearAsOwner(PeerImpl& peer, WantMessage want) {
   return owner_.want(session, std::move(want), std::move(why));
 }
 
-// Nothing is left of a fetch that has ended: its owner ends the leases that it has not taken.
+// Ignores messages for a fetch that has ended: its owner ends the leases that it has not taken.
 Status Parcels::hearAsTaker(TakerId id, ParcelMessage message) {
   const auto found = fetches_.find(id);
   if (found == fetches_.end()) return Ok{};
@@ -342,7 +342,7 @@ void Parcels::sessionOver(PeerImpl& peer, const Error& why) {
   run();
 }
 
-// An action may come back here: of a fetch from the agent itself. The first call carries out all.
+// An action of a fetch from the agent itself calls run() again. The first call carries out all.
 void Parcels::run() {
   if (std::exchange(running_, true)) return;
   while (true) {
@@ -575,7 +575,7 @@ void Parcels::readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart pa
     }
     run();
   }
-  // Its destructor takes the lock.
+  // Destroys the transfer here, because ~Transfer takes the lock.
   if (ended.transfer) const Transfer last(std::move(ended.transfer));
 }
 
@@ -614,7 +614,7 @@ void Parcels::refuseWaiting(const Error& why) {
   run();
 }
 
-// The handles keep the agent, so it keeps none of them.
+// The handles keep the agent alive, so the agent must not keep the objects behind them.
 void Parcels::close() {
   for (const auto& [id, publication] : std::map(publications_))
     owner_.end(id, {.outcome = ParcelOutcome::kCancelled,

@@ -45,8 +45,8 @@ class Publication {
   Parcels& parcels() const { return parcels_; }
   std::uint64_t id() const { return id_; }
 
-  // Parts of a parcel that another agent decides about: its peer, the session, and the number
-  // there.
+  // If another agent decides about the parcel: that agent as a peer, the session with it, and the
+  // parcel's number in that session.
   std::shared_ptr<PeerImpl> owner = {};
   std::uint64_t session = 0, number = 0;
   ParcelSpec spec = {};
@@ -55,11 +55,11 @@ class Publication {
   PublishOptions options = {};  // the functions, and whether blocks get digests
   std::map<ParcelPart, HeldPart> parts = {};
   std::size_t handles = 0;
-  // Takes its name from the meeting place, without the lock. None: it is not there.
+  // Takes the parcel's name from the meeting place, without the lock. None: the name is not there.
   std::function<void()> retract = {};
   std::uint64_t taken = 0;
   std::optional<ParcelEnd> end = {};
-  base::Poller::Id timer = 0;  // of its life
+  base::Poller::Id timer = 0;  // for PublishOptions::life
   base::Watchers watchers = {};
 
  private:
@@ -82,7 +82,7 @@ struct PartRead {
   std::uint64_t bytes = 0;
   std::vector<Digest> digests = {};
   std::shared_ptr<TransferImpl> transfer = {};  // null: not planned, or has nothing to copy
-  std::shared_ptr<base::Watcher> watcher = {};  // of a transfer that its post has not ended
+  std::shared_ptr<base::Watcher> watcher = {};  // for a transfer that runs on after its post
   bool cancelled = false;
 };
 
@@ -107,7 +107,7 @@ class Fetching final : public std::enable_shared_from_this<Fetching> {
   std::map<ParcelPart, PartRead> reads = {};
   std::map<const PeerImpl*, HolderReads> holders = {};
   std::optional<ParcelEnd> end = {};
-  base::Poller::Id timer = 0;  // of its deadline
+  base::Poller::Id timer = 0;  // for the deadline of the fetch
   base::Watchers watchers = {};
 
  private:
@@ -143,7 +143,7 @@ class Parcels final : public ParcelFrames {
   void giveUp(Fetching& fetching, ParcelOutcome outcome, Error why);
   std::vector<ParcelPart> missing(const Publication& publication) const;
 
-  // This agent drains: a fetch that waits for a version goes elsewhere.
+  // Refuses fetches that wait for a version, because this agent drains.
   void refuseWaiting(const Error& why);
   // The agent closes, and its peers are lost.
   void close();
@@ -192,7 +192,7 @@ class Parcels final : public ParcelFrames {
   // These two take the lock.
   void read(const std::shared_ptr<Fetching>& fetching, ParcelPart part);
   Status plan(Fetching& fetching, ParcelPart part);
-  // `why`: none if the transfer says it.
+  // `why`: none if the result of the transfer counts.
   void readEnded(const std::shared_ptr<Fetching>& fetching, ParcelPart part,
                  std::optional<Error> why);
   Result<ReadyMessage> lendPart(const LentKey& key, const std::shared_ptr<Publication>& publication,
@@ -225,9 +225,9 @@ class Parcels final : public ParcelFrames {
   // Parcels of this agent that other publishing ranks have added parts to, by their numbers, and
   // those numbers by session and parcel.
   std::map<SessionNumber, std::uint64_t> added_, number_of_;
-  std::map<SessionNumber, std::shared_ptr<Publication>> joined_;  // those of other owners
+  std::map<SessionNumber, std::shared_ptr<Publication>> joined_;  // of parcels with other owners
   std::map<TakerId, std::shared_ptr<Fetching>> fetches_;
-  std::vector<std::shared_ptr<Fetching>> stepped_;  // their actions wait
+  std::vector<std::shared_ptr<Fetching>> stepped_;  // fetches with actions to carry out
   bool running_ = false;
 };
 

@@ -72,7 +72,7 @@ Status checkSameBlocks(const Blocks& part, const Blocks& here, const PartInto& i
              "take whole parts into blocks of the publisher's sizes, or publish without digests");
 }
 
-// A slice has no byte twice, and neither has a part.
+// Makes blocks without looking for overlaps: neither a slice nor a part has a byte twice.
 Result<Blocks> apartBlocks(const std::vector<Extent>& extents) {
   const std::uint64_t bytes = extents.front().bytes;
   if (!std::ranges::all_of(extents, [&](const Extent& one) { return one.bytes == bytes; }))
@@ -83,7 +83,7 @@ Result<Blocks> apartBlocks(const std::vector<Extent>& extents) {
   return core::DisjointBlocks::at(std::move(addresses), bytes);
 }
 
-// No byte here may be written twice.
+// Fails if a fetch would write a byte here twice.
 Status checkApart(const std::vector<PartInto>& into) {
   std::vector<Extent> extents;
   std::set<ParcelPart> parts;

@@ -35,8 +35,8 @@ class AnnouncedPins {
 
   const std::map<std::uint32_t, AnnouncedPin>& all() const { return pins_; }
   std::uint64_t generation(std::uint32_t slot) const;  // 0: not announced
-  // Whether the peer has announced a pin with such a label in this session. Of the pins that it has
-  // withdrawn, the last kMostWithdrawn are known.
+  // Whether the peer has announced a pin whose label `such` accepts in this session. Of the pins
+  // that it has withdrawn, the last kMostWithdrawn are known.
   bool hasAnnounced(const std::function<bool(std::string_view label)>& such) const;
   std::uint64_t version() const { return version_; }  // threads: any
   const core::PinMap& map();

@@ -21,7 +21,7 @@ const char* verbOf(LeaseState outcome) {
     case LeaseState::kPeerLost:
       return "ended with its session";
     default:
-      return "ended";  // it is not known any more how
+      return "ended";  // how it ended is not known any more
   }
 }
 

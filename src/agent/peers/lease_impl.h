@@ -22,7 +22,7 @@ class PeerImpl;
 
 inline bool isOutcome(LeaseState state) { return state >= LeaseState::kReturned; }
 
-// The state that both ends have.
+// The common part of both ends of a lease.
 class LeaseEnd {
  public:
   LeaseEnd(std::shared_ptr<Basis> basis, std::shared_ptr<PeerImpl> peer, std::uint64_t number,
@@ -57,7 +57,7 @@ class LeaseEnd {
   mutable base::Watchers watchers_;  // of the outcome
   std::atomic<LeaseState> state_{LeaseState::kLive};
   LeaseState outcome_ = LeaseState::kLive;  // from beginToEnd() on
-  Clock::time_point refused_since_ = {};    // the same
+  Clock::time_point refused_since_ = {};    // from beginToEnd() on
 };
 
 // The owner's end.
@@ -75,7 +75,7 @@ class LentLease final : public LeaseEnd, public std::enable_shared_from_this<Len
 class HeldLease final : public LeaseEnd, public std::enable_shared_from_this<HeldLease> {
  public:
   using LeaseEnd::LeaseEnd;
-  // A post under this lease has started, and has ended.
+  // Count a post under this lease: call enter() when it starts, and leave() when it ends.
   void enter() { ++running_; }
   void leave();
   bool running() const { return running_ != 0; }
@@ -89,7 +89,7 @@ class HeldLease final : public LeaseEnd, public std::enable_shared_from_this<Hel
 // The error of an access under a lease that has ended. `when` is the end of a sentence.
 Error staleError(const char* operation, std::uint64_t number, LeaseState outcome,
                  const std::string& when, const std::string& peer);
-// How long before now that was.
+// The text of a duration before some moment, as "3 ms before".
 std::string ago(Duration late);
 
 }  // namespace viaduct::agent

@@ -1,4 +1,4 @@
-// A set of numbers that counts upwards: intervals without a gap between them take no memory.
+// A set of numbers that mostly ascend: consecutive numbers are kept as one interval.
 // Threads: plain values.
 #pragma once
 

@@ -18,7 +18,8 @@ constexpr bool isDrain(std::uint32_t announcement) { return announcement % 2 != 
 bool PeerImpl::drains() const {
   if (phase_.is(PeerPhase::kDraining)) return true;
   if (isAlive()) return isDrain(their_drain_);
-  // It refused a session. After its goodbye, a successor may take its address.
+  // The peer refused a session because it drains. After its goodbye, a successor may take its
+  // address.
   return !phase_.is(PeerPhase::kGone) && last_error_ && last_error_->code == Code::kDraining;
 }
 
@@ -86,7 +87,7 @@ void PeerImpl::heardDrainLeft(std::span<const std::byte> payload) {
         brokenRule(fmt::format("an answer to announcement {} of a drain: the last "
                                "one was {}",
                                message->number, own_drain_)));
-  if (message->number != own_drain_) return;  // of an earlier drain
+  if (message->number != own_drain_) return;  // it answers an earlier drain
   heard_left_ = *message;
   basis_.engine().changed();
 }

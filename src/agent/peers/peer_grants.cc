@@ -8,7 +8,7 @@
 
 namespace viaduct::agent {
 
-// Before the links open, so that they find the rights to all pins that there are.
+// Called before the links open, so that they find the rights to all present pins.
 void PeerImpl::beginRights() {
   rights_ = std::make_shared<core::PinRights>(session_number_, !grants_.empty());
   for (const PinEntry& entry : basis_.pins().slots())
@@ -22,7 +22,7 @@ void PeerImpl::grant(const PinEntry& pin) {
   if (rights_->isLimited()) rights_->grant(pin.info.slot, rightTo(pin.info.label, grants_));
 }
 
-// The rails are stopped. A slot may have been that of another pin before.
+// Called while rails are stopped. The slot may have belonged to another pin before.
 void PeerImpl::announce(const PinEntry& pin) {
   if (!isAlive()) return;
   grant(pin);
@@ -49,7 +49,7 @@ bool PeerImpl::mayReplace(std::span<const Grant> grants) const {
   return grants.empty() || (!grants_.empty() && grants_.front().id == grants.front().id);
 }
 
-// The time of day may be set meanwhile, so the timer asks again.
+// The system's clock may be set meanwhile, so the timer checks the end again.
 void PeerImpl::endInTime() {
   basis_.engine().poller().forgetTimer(std::exchange(end_timer_, 0));
   const auto end = isAlive() ? endOf(grants_) : std::nullopt;
@@ -68,7 +68,7 @@ void PeerImpl::endInTime() {
 void PeerImpl::endUnderCard(Error why) {
   if (!isAlive()) return;
   const std::string said = why.detail + (why.remedy.empty() ? "" : "; " + why.remedy);
-  // A peer that takes no more bytes learns it when it dials again.
+  // A peer that takes no more bytes learns the reason when it dials again.
   static_cast<void>(send(FrameType::kBye, base::encode(ByeMessage{said, Code::kDenied})));
   ending_.step(Ending::kBye);
   why.operation = "session";

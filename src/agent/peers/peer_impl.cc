@@ -70,7 +70,7 @@ Error PeerImpl::notReady(const char* operation) const {
           : Error{.operation = "connect", .detail = "not connected yet"});
   if (why.code != Code::kDenied && why.code != Code::kDraining) why.code = Code::kPeerLost;
   why.detail = fmt::format("{}: {}", why.operation, why.detail);
-  if (why.code != Code::kPeerLost || state() != PeerState::kLost)  // otherwise the code says it
+  if (why.code != Code::kPeerLost || state() != PeerState::kLost)  // else the code says so
     why.detail = fmt::format("the peer is {}: {}", peerStateName(state()), why.detail);
   why.operation = operation;
   why.peer = name_;
@@ -127,7 +127,7 @@ Status PeerImpl::send(FrameType type, std::span<const std::byte> head,
 }
 
 // The agent is both ends, so a frame has arrived once it is sent. Another thread may sleep until
-// that.
+// the frame arrives.
 Status PeerImpl::hearOwn(FrameType type, std::span<const std::byte> payload) {
   if (type == FrameType::kNote && paused_)
     return Error{.code = Code::kBusy, .detail = "the notes that wait fill VIADUCT_NOTE_BACKLOG"};
@@ -141,7 +141,7 @@ void PeerImpl::sendOrLose(FrameType type, std::span<const std::byte> payload) {
   if (auto sent = send(type, payload); !sent) notSent(std::move(sent).error());
 }
 
-// A connection that has ended reports it later, after the peer's last frames have been read.
+// A connection that has ended reports the loss later, after the peer's last frames have been read.
 void PeerImpl::notSent(Error why) {
   if (why.code != Code::kPeerLost) breakOff(std::move(why));
 }
@@ -177,7 +177,7 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
   handle(type, payload, std::move(fds));
 }
 
-// Entries of the ring come here too, which no connection has checked.
+// Also checks entries of the note ring, which no connection has checked.
 Status PeerImpl::mayTake(FrameType type, std::size_t bytes) {
   const FrameRule& rule = *ruleOf(type);
   VIADUCT_CHECK(checkSize(rule, bytes, 0));
@@ -334,8 +334,8 @@ void PeerImpl::recheck() {
   changed();
 }
 
-// A link lacked descriptors or memory. Returns an error if this life is to end so that the next one
-// tries again. After some such lives, a life with another usable link is kept.
+// Returns an error if a link lacked descriptors or memory, and this life is to end so that the next
+// one tries again. After some such lives, a life with another usable link is kept.
 std::optional<Error> PeerImpl::exhausted() const {
   std::optional<Error> why;
   bool usable = false;
@@ -408,7 +408,8 @@ Clock::time_point PeerImpl::lastHeard(Clock::time_point now) {
 }
 
 void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
-  // Frees what a lost life has left, such as a descriptor of its process, once that has ended.
+  // Frees what a lost life has left, such as a descriptor of the peer's process, once that process
+  // has ended.
   static_cast<void>(settled());
   if (!session_) return;
   const auto heard = lastHeard(now);

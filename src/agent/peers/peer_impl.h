@@ -132,7 +132,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // Takes the functions of `other`, a peer of the same name, that say whether its memory is
   // settled.
   void takeUnsettled(PeerImpl& other);
-  // It has no session, no dialing is wanted, and it can no longer change memory here.
+  // The peer has no session, nobody wants it dialed, and it can no longer change memory here.
   bool departed();
   Error notReady(const char* operation) const;
   // Ok if both ends of the present session have the feature.
@@ -153,33 +153,34 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // No new work with it may begin: it drains, or this agent does.
   bool refusesNew() const { return phase_.is(PeerPhase::kDraining) || peers_.drains(); }
   Error drainError(const char* operation) const;
-  // This agent has begun to drain, or has taken it back.
+  // This agent has begun to drain, or its drain was cancelled.
   void announceDrain();
   DrainLeft drainLeft();
   static bool isLeft(const DrainLeft& left);
-  // With a post that began in a section and has not ended there. beginHalfway() needs no lock.
+  // Count a post that began in a section and has not ended there. beginHalfway() needs no lock.
   void beginHalfway() { halfway_.fetch_add(1, std::memory_order_relaxed); }
   void endHalfway();
-  void postEnded();  // while draining
-  // A successor has this draining peer's name. Its own session goes on under this handle.
+  void postEnded();  // while one end drains
+  // A successor has this draining peer's name. The peer's session goes on under this handle.
   void giveUpName();
   bool hasName(std::string_view name) const { return name_ == name && !gave_up_name_; }
   // Another card is known for the name, so the last refusal counts no more.
   void forgetDrained();
 
-  // What the peer's card grants it here, in the present session; empty: all.
+  // The grants of the peer's card here, in the present session; empty: the card grants all.
   const std::vector<Grant>& grants() const { return grants_; }
   const core::PinRights& rights() const { return *rights_; }
   // Ends a session whose card is void, with that reason at both ends.
   void endUnderCard(Error why);
 
   PeerLeases& leases() { return leases_; }
-  const std::array<std::uint8_t, 16>& theirId() const;  // only while it is alive
+  const std::array<std::uint8_t, 16>& theirId() const;  // only while the peer is alive
   // Sends a frame that keeps the two ends consistent, or ends the session.
   void tell(FrameType type, std::span<const std::byte> payload) {
     if (isAlive()) sendOrLose(type, payload);
   }
-  // Like tell(), each for one type of frame. They use the ring of notes if it takes the frame.
+  // Each is like tell() for one type of frame, but uses the ring of notes if the ring takes the
+  // frame.
   void tellReturned(std::span<const std::byte> payload);
   void tellParcel(std::span<const std::byte> payload);
   void readNow();  // takes frames that have arrived; not within a callback
@@ -188,8 +189,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // Keeps the note for a peer that is not ready yet.
   Status noteOnceReady(std::span<const std::byte> bytes, Clock::time_point until);
   void takeKeptNotes(PeerImpl& other);  // of a peer that turned out to be this one
-  // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
-  // handler of the ring's eventfd calls takeNotes().
+  // The next three use the ring of notes from this peer. NoteRings calls them for listed rings, and
+  // the handler of the ring's eventfd calls takeNotes().
   bool takeNotes();  // true: there was one
   RingReceiver::Next armNoteRing();
   void disarmNoteRing();
@@ -232,7 +233,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void linkChanged();  // asks for recheck() in the agent's next round of progress
 
   // The agent calls the functions below.
-  Status beginOwn();  // of its own peer; without effect while that is alive
+  Status beginOwn();  // for the agent's own peer; without effect while that is alive
   void recheck();
   void beat(Clock::time_point now, bool judge_silence);
   // Ends this life. Its running transfers fail with `why`.
@@ -249,11 +250,11 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void endInTime();
   void heardBye(std::span<const std::byte> payload);
   void openLinks();
-  // The facts for a link; none if the backend gets none.
+  // The facts for a link; none if the backend gets no link.
   static std::optional<core::LinkSeed> ownSeed(const core::Backend& backend);
   std::optional<core::LinkSeed> seedFor(core::Backend& backend) const;
   void closeLinks(const Error& why);
-  // False: a same-host backend, and the peer is on another host.
+  // False: a backend of one host cannot reach another host, or the card keeps the backend out.
   bool shouldReach(const core::Capabilities& can) const;
   void warnOfUnusableLinks();
   std::optional<Error> exhausted() const;
@@ -321,10 +322,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::vector<KeptNote> kept_notes_;
   std::size_t kept_bytes_ = 0;
   base::Watchers watchers_;
-  // This end lacked descriptors or memory for recent sessions, so the peer's next one has to wait.
+  // This end lacked descriptors or memory for recent sessions, so the next session has to wait.
   Duration exhausted_wait_{};
   Clock::time_point refuses_until_{};
-  // The agent that was lost because it was silent. Until then the name stays its own.
+  // The agent that was lost because it was silent. Until `until` no other agent gets its name.
   struct Silent {
     std::array<std::uint8_t, 16> agent = {};
     Clock::time_point until = {};
@@ -354,10 +355,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   base::Poller::Id ring_bell_ = 0;
   Clock::time_point beaten_at_{};  // when a heartbeat was last found in the ring
   NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
-  base::Bytes ring_entry_;  // of the ring; a mark leaves its memory for the next one
+  base::Bytes ring_entry_;  // the last one taken from the ring; a note moves its memory out
   // The announcements of drains in this session: odd while that end drains.
   std::uint32_t own_drain_ = 0, their_drain_ = 0;
-  // The last figures of either end, about the other end's announcement.
+  // The last figures that this end told a draining peer, and that it heard during its own drain.
   std::optional<DrainLeftMessage> told_left_, heard_left_;
   std::atomic<std::uint32_t> halfway_{0};  // see beginHalfway()
   bool gave_up_name_ = false;

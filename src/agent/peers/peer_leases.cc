@@ -12,7 +12,7 @@
 namespace viaduct::agent {
 namespace {
 
-// Remembers how and when this many leases ended: the last ones.
+// The number of ended leases of which the outcome and the time are remembered.
 constexpr std::size_t kRemembered = 1024;
 
 Error bad(const char* operation, std::string detail, std::string remedy) {
@@ -32,7 +32,7 @@ Status checkDuration(const char* operation, Duration duration) {
   return bad(operation, "a lease of no duration", "give a duration above zero");
 }
 
-// The counts of an end of leases.
+// Counts the end of a lease.
 void countEnd(LeaseStatistics& counts, LeaseState outcome) {
   --counts.live;
   switch (outcome) {
@@ -86,7 +86,7 @@ Status PeerLeases::mayLend(const std::vector<Extent>& ranges, MemoryAccess acces
   return Ok{};
 }
 
-// The pins that a limited peer may read, or for a lease for writing those that it may write.
+// The pins that a limited peer may read; for a lease for writing, the pins that it may write.
 core::PinMap PeerLeases::reachedPins(MemoryAccess access) const {
   std::vector<core::PinRange> out(basis_.pins().map().ranges().begin(),
                                   basis_.pins().map().ranges().end());
@@ -172,8 +172,8 @@ void PeerLeases::expire() {
   arm();
 }
 
-// The borrower does not say that its accesses have ended. Without its session it can begin none.
-// If this process was stopped, the answer may have come meanwhile.
+// Ends the session of a borrower that does not confirm the end of its accesses. Without a session
+// it can begin none. If this process was stopped, the answer may have come meanwhile.
 void PeerLeases::endOverdue() {
   peer_.readNow();
   if (due_.empty() || due_.begin()->second->state() != LeaseState::kEnding ||
@@ -199,7 +199,8 @@ void PeerLeases::revokeWithin(const Extent& memory) {
   const auto meets = [&](const Extent& range) {
     return range.address < core::endOf(memory) && memory.address < core::endOf(range);
   };
-  // If the agent lends to itself, endLent() takes the lease out of the table.
+  // If the agent lends to itself, endLent() takes the lease out of lent_, so it is not called in
+  // that loop.
   std::vector<std::shared_ptr<LentLease>> met;
   for (const auto& [number, lease] : lent_)
     if (std::ranges::any_of(lease->ranges, meets)) met.push_back(lease);
@@ -240,7 +241,7 @@ Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
     return staleError("borrow", ticket.number, LeaseState::kPeerLost, "", peer_.name());
   };
   if (ticket.borrower_id != basis_.id()) {
-    if (ticket.borrower == basis_.settings().name) return sessionWasLost();  // a former life
+    if (ticket.borrower == basis_.settings().name) return sessionWasLost();  // before a restart
     return Error{.code = Code::kDenied,
                  .operation = "borrow",
                  .detail = fmt::format("the lease is for agent {}, not {}", ticket.borrower,
@@ -312,8 +313,8 @@ Status PeerLeases::heard(FrameType type, std::span<const std::byte> payload) {
   return type == FrameType::kLeaseEnded ? heardEnded(payload) : heardAnswer(type, payload);
 }
 
-// The peer ends a lease of its blocks. The answer says that no access here is left. A lease that
-// was given back meanwhile, or whose ticket has not come, has none.
+// The peer ends a lease of its blocks. The answer says that no access here is left. There is none
+// under a lease that was given back meanwhile, or whose ticket has not come.
 Status PeerLeases::heardEnded(std::span<const std::byte> payload) {
   VIADUCT_TRY(const auto message, base::decode<LeaseEndedMessage>(payload));
   if (!ended_.has(message.number)) rememberEnded(message.number, message.outcome);

@@ -36,8 +36,8 @@ class PeerLeases {
   PeerLeases& operator=(const PeerLeases&) = delete;
   ~PeerLeases() = default;
 
-  // The owner's end. `goes_on`: for work that the peer has begun, which may be ready before this
-  // end, or while an end drains.
+  // The owner's end. `goes_on`: the lease is for work that the peer has begun. It is lent even if
+  // this end is not ready yet, or an end drains.
   Result<std::shared_ptr<LentLease>> lend(TakenBlocks taken, LeaseOptions options,
                                           bool goes_on = false);
   base::Bytes ticketOf(const LentLease& lease) const;
@@ -52,7 +52,7 @@ class PeerLeases {
   std::size_t lent() const { return lent_.size(); }
   std::size_t borrowed() const { return held_.size(); }
 
-  // The borrower's end. Transfers under the lease go to `over`.
+  // The borrower's end. `on_end` runs as LeaseOptions::on_end does.
   Result<std::shared_ptr<HeldLease>> borrow(LeaseTicket ticket,
                                             std::function<void(LeaseState)> on_end);
   void giveBack(HeldLease& lease);
@@ -93,7 +93,7 @@ class PeerLeases {
 
   std::uint64_t last_number_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<LentLease>> lent_;  // until their outcome
-  std::set<DueLease> due_;                                              // the same leases
+  std::set<DueLease> due_;                                              // the same, by due time
   base::Poller::Id timer_ = 0;
   Clock::time_point timer_at_ = Clock::time_point::max();
 

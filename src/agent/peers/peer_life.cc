@@ -30,7 +30,7 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
       redialer_.upgrade(theirs.unix_name))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "same host: Unix socket"};
   if (!session_ && peers_.drains()) return peers_.drainError("connect");
-  // The kernel proves it: another process may name this agent's id.
+  // The peer is this process, as the kernel proves: another process may claim this agent's id.
   if (theirs.agent == basis_.id() && session.connection().peerPid() == ::getpid()) {
     VIADUCT_TRY(const auto self, peers_.self());
     peers_.replace(shared_from_this(), self);
@@ -105,7 +105,7 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   peers_.beatSooner(beatEvery());
 }
 
-// Its links are ready at once, so the peer is.
+// The links of the agent to itself are ready at once, so its own peer never waits for them.
 Status PeerImpl::beginOwn() {
   if (isAlive()) return Ok{};
   begin(epoch_ + 1);

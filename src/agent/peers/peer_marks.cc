@@ -281,7 +281,7 @@ void PeerImpl::heardMarksEnd(std::span<const std::byte> payload) {
   }
 }
 
-// Logged once per life.
+// Logs dropped marks once per life of the session.
 void PeerImpl::marksDropped() {
   if (std::exchange(marks_dropped_, true)) return;
   base::log(base::LogLevel::kWarning,

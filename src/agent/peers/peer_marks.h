@@ -29,14 +29,15 @@ class MarkStreamImpl final : public std::enable_shared_from_this<MarkStreamImpl>
   PeerImpl& peer() const { return *peer_; }
   std::uint64_t number() const { return options_.number; }
   std::uint32_t size() const { return options_.marks; }
-  // The next two need no lock. What was written before a mark is visible to a thread that sees it.
+  // The next two need no lock. Data written before a mark is visible to a thread that sees the
+  // mark.
   bool has(std::uint32_t mark) const {
     return mark < size() &&
            (bits_[mark / kBits].load(std::memory_order_acquire) >> mark % kBits & 1U) != 0;
   }
   std::uint32_t count() const { return count_.load(std::memory_order_acquire); }
 
-  // Adds a mark below size(). False: it was there.
+  // Adds a mark below size(). False: the mark was there already.
   bool add(std::uint32_t mark);
   void end(const Error& why) {
     if (!ended_) ended_ = why;
@@ -45,7 +46,7 @@ class MarkStreamImpl final : public std::enable_shared_from_this<MarkStreamImpl>
   // Whether each end has told the other that it has ended the stream.
   bool told = false, peer_ended = false;
   base::Watchers watchers;
-  // The callback, if there is one and it does not wait to be run.
+  // The callback; none if there is none, or if it waits to be run already.
   std::function<void()> takeCallback();
 
  private:
@@ -67,7 +68,7 @@ class PeerMarks {
   static constexpr std::size_t kRemembered = 1024;
 
   void begin();  // a new life
-  // The open streams. They are forgotten, because the life is over.
+  // Returns the open streams and forgets them, because the life is over.
   std::vector<MarkStreamImpl*> lose();
 
   MarkStreamImpl* find(std::uint64_t number) const;
@@ -76,10 +77,10 @@ class PeerMarks {
   Status open(MarkStreamImpl& stream);
   bool hasEarly(std::uint64_t number) const { return early_by_number_.contains(number); }
   std::size_t earlyBytes() const { return early_bytes_; }
-  // False: it was not open any more.
+  // False: the stream was not open any more.
   bool close(const MarkStreamImpl& stream);
 
-  // For a stream that is not open. True: an earlier stream was dropped.
+  // Keep what came for a stream that is not open. True: an earlier stream was dropped.
   bool keep(const Mark& mark);
   bool keepEnd(std::uint64_t number, const Error& why);
   // True, once for each stream: this end had closed it when the peer ended it.

@@ -112,7 +112,7 @@ bool Peers::readNotes() {
   return rings_.look();
 }
 
-// Also ends what belongs to the end of a round of progress.
+// Also destroys the sessions that bury() took in this round of progress.
 bool Peers::recheck() {
   const bool wanted = std::exchange(recheck_, false);
   if (wanted) {
@@ -131,7 +131,7 @@ std::shared_ptr<PeerImpl> Peers::find(std::string_view name) const {
   return self_ && name == basis_.settings().name ? self_ : findOther(name);
 }
 
-// Never the agent itself: another agent may have its name.
+// Finds another agent by name, never the agent itself, which may have the same name.
 std::shared_ptr<PeerImpl> Peers::findOther(std::string_view name) const {
   const auto found = std::find_if(peers_.begin(), peers_.end(), [&](const auto& peer) {
     return peer->hasName(name) && !peer->isOwn();
@@ -181,7 +181,7 @@ Result<std::vector<Grant>> Peers::grantsOf(Session& session, const Hello& theirs
   auto decoded = decodeClaim(session.connection().claim());
   if (!decoded) {
     Error why = std::move(decoded).error();
-    why.code = Code::kDenied;  // the holder has proved it, and need not dial again
+    why.code = Code::kDenied;  // the holder has proved the claim, and need not dial again
     return why;
   }
   auto grants = *std::move(decoded);

@@ -45,11 +45,11 @@ class Peers {
   Status listen(Deadline until);
   // Peers would refuse a bad hello at each dial, so it is checked here once.
   Status checkHello() const;
-  // Leaves all of them. They may still be in one-sided copies from or to memory here: left().
+  // Leaves all peers. They may still be in one-sided copies from or to memory here: left().
   void close();
-  // For a closed agent: no peer begins another copy from or to its memory.
+  // Ok if no peer of the closed agent may still be in a copy from or to its memory.
   Status left();
-  void leak();  // in a fork()ed child: they belong to the parent
+  void leak();  // in a fork()ed child: the peers belong to the parent
 
   // A part of a round of progress. True: something moved.
   bool readNotes();
@@ -66,9 +66,9 @@ class Peers {
   Card card() const;
   // A card with this grant, which gets an id.
   Result<Card> card(Grant grant) const;
-  // Ends the sessions under this card and all that were narrowed from it, and refuses them.
+  // Ends the sessions under this card and all cards narrowed from it, and refuses these cards.
   Status revoke(const CardId& id, std::optional<WallTime> until);
-  // The same for all cards with a grant.
+  // Ends the sessions under all cards with a grant, and refuses these cards.
   Status revokeAll();
 
   // Pins memory of this agent, and announces it to the peers.
@@ -141,7 +141,7 @@ class Peers {
   std::unique_ptr<base::Listener> listener_;
   base::Budget pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerImpl>> peers_;
-  std::shared_ptr<PeerImpl> self_;  // one of them; null before the first self()
+  std::shared_ptr<PeerImpl> self_;  // one of peers_; null before the first self()
   std::uint64_t last_session_ = 0;
   // After close(): the peers whose one-sided copies may still touch memory here. The function says
   // whether that has ended.

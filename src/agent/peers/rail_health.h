@@ -13,7 +13,7 @@ namespace viaduct::agent {
 
 class RailHealth {
  public:
-  static constexpr int kFailures = 3;  // until it is set aside; each within kCalm of the last
+  static constexpr int kFailures = 3;  // until the rail is set aside; each within kCalm of the last
   static constexpr Duration kCalm = std::chrono::seconds(30);
   static constexpr Duration kFirst = std::chrono::seconds(1), kLongest = std::chrono::seconds(60);
   // One event fails all running transfers, and the connections of a rail one after the other. So

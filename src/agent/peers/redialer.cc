@@ -113,9 +113,9 @@ std::unique_ptr<Session> Redialer::take(const Session& session) {
   return std::move(attempt_);
 }
 
-// kDenied after the proofs is the peer's own word about the card. Before them it means that the
-// secret is wrong. Then a card that never led to the peer stays wrong. If it
-// once did, another program has taken the address. That program may leave, and the peer may dial by
+// kDenied after the proofs is the peer's own word about the card. kDenied before the proofs means
+// that the secret is wrong. Then a card that never led to the peer stays wrong. If the card once
+// did, another program has taken the address. That program may leave, and the peer may dial by
 // itself.
 void Redialer::closed(const Session& session, const Error& why) {
   if (&session != attempt_.get()) return;

@@ -27,8 +27,8 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   }
   // Another thread waits for the lock.
   bool isWanted() const { return waiting_.load(std::memory_order_relaxed) != 0; }
-  // For the owner. If other threads wait for the lock, one of them has it first. Without
-  // this it would not wake in time.
+  // For the owner. If other threads wait for the lock, one of them has it first. Without giveWay()
+  // that thread would not wake in time.
   void giveWay() VIADUCT_REQUIRES(this) {
     if (!isWanted()) return;
     const unsigned served = served_.load();

@@ -110,8 +110,9 @@ void ProgressEngine::takeOverSoon(Clock::time_point now) {
   takeOverNow();
 }
 
-// A poke would also wake a user's loop that watches eventFd(). Such a loop cannot do work that
-// waits for a timer. It would poll again and again, until the progress thread gets a processor.
+// Pokes only a driving thread, since a poke would also wake a user's loop that watches eventFd().
+// Such a loop cannot do work that waits for a timer. It would poll again and again, until the
+// progress thread gets a processor.
 void ProgressEngine::takeOverNow() {
   round_wanted_ = true;
   if (driven_)
@@ -127,7 +128,7 @@ void ProgressEngine::call() {
   [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
 
-// A progress thread in any other state looks by itself before it sleeps.
+// Calls a progress thread that sleeps. In any other state it looks by itself before it sleeps.
 void ProgressEngine::callAsleep() {
   // Nearly every poll comes here, so the table is only read in the state that may change.
   const auto state = thread_state_.load(std::memory_order_relaxed);

@@ -36,8 +36,8 @@ class Progressable {
   virtual bool awaitsPeers() const = 0;
   // The number of busy rails that run without the lock.
   virtual unsigned busyRails() const = 0;
-  // Runs them once. If other threads run all of them, waits until one is free. Call it without the
-  // lock. True: there were any.
+  // Runs the busy rails once. If other threads run all of them, waits until one is free. Call it
+  // without the lock. True: there were any.
   virtual bool runRails() = 0;
   virtual bool hasNews() const = 0;  // rails have completions or events, which progress() applies
   // Handlers of the poller may change what rails use. So they run while rails are stopped.
@@ -80,8 +80,8 @@ class ProgressEngine {
   // the lock held.
   bool wait(const std::function<bool()>& done, Clock::time_point until,
             base::Watchers* watchers = nullptr);
-  // The same with the lock already held. The thread releases it while it blocks, runs
-  // rails or runs callbacks.
+  // wait() with the lock already held. The thread releases it while it blocks, runs rails or runs
+  // callbacks.
   bool waitHeld(const std::function<bool()>& done, Clock::time_point until,
                 base::Watchers* watchers = nullptr) VIADUCT_REQUIRES(lock_);
   // Call it at the start of a post. It makes progress once in kPostsPerProgress calls. Otherwise a
@@ -176,7 +176,7 @@ class ProgressEngine {
   std::atomic<ProgressThread::State> thread_state_ = ProgressThread::kWorks;
   int followers_ VIADUCT_GUARDED_BY(lock_) = 0;    // waiting threads that do not run the loop
   bool driven_ VIADUCT_GUARDED_BY(lock_) = false;  // a waiting thread runs the loop
-  bool driver_sleeps_ VIADUCT_GUARDED_BY(lock_) = false;  // it has released the lock
+  bool driver_sleeps_ VIADUCT_GUARDED_BY(lock_) = false;  // the driver has released the lock
   // An event of the poller wakes the progress thread.
   bool armed_ VIADUCT_GUARDED_BY(lock_) = false;
   bool poked_ VIADUCT_GUARDED_BY(lock_) = false;
@@ -186,7 +186,7 @@ class ProgressEngine {
   Clock::time_point asked_ VIADUCT_GUARDED_BY(lock_) = {};       // when the poller was last asked
   Clock::time_point polled_at_
       VIADUCT_GUARDED_BY(lock_) = {};                          // the last round of poll() or wait()
-  Clock::time_point moved_at_ VIADUCT_GUARDED_BY(lock_) = {};  // or when the loop of rounds began
+  Clock::time_point moved_at_ VIADUCT_GUARDED_BY(lock_) = {};  // last move, or begin of the loop
   // The time at which the progress thread's sleep ends by itself, and that of a waiting thread.
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();

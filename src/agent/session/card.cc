@@ -13,7 +13,7 @@
 namespace viaduct {
 namespace {
 
-// A Card as its bytes have it.
+// A Card in its encoded form.
 struct CardBody {
   Card card = {};
   base::Bytes claim = {};
@@ -34,7 +34,7 @@ constexpr base::BlobKind kCard{.magic = "VIADCARD",
                                .maker = "exportCard()",
                                .taker = "importCard"};
 
-// The pins that are left, with the access that is left.
+// Keeps the pins that the grants allow, with the access that the grants allow.
 void keepGranted(std::vector<PinInfo>& pins, std::span<const Grant> grants) {
   std::erase_if(pins, [grants](PinInfo& pin) { return !agent::limit(pin, grants); });
 }

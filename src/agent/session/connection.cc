@@ -14,8 +14,8 @@ namespace viaduct::agent {
 
 namespace {
 
-// Limit one turn of reading, so that one busy peer does not delay the others: the reads, and the
-// time in microseconds by FrameRule::cost_us and the bytes.
+// The limits of one turn of reading, so that one busy peer does not delay the others: the number of
+// reads, and microseconds. A frame counts for FrameRule::cost_us, and its bytes for more.
 constexpr int kReadsPerTurn = 8;
 constexpr int kTimePerTurn = 2000;
 constexpr std::size_t kBytesPerMicrosecond = 1024;
@@ -225,7 +225,7 @@ void Connection::flush() {
   if (const Status flushed = writer_.flush(socket_.get()); !flushed) sendFailed(flushed.error());
 }
 
-// Not in this round of the poller, in which the peer has had its turn.
+// Waits for the next round of the poller: in this round the peer has had its turn.
 void Connection::soon() {
   if (soon_timer_ == 0) soon_timer_ = poller_.at(poller_.now(), [this] { onSoon(); });
 }

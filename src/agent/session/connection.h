@@ -57,7 +57,7 @@ class ConnectionUser {
 };
 
 struct ConnectionConfig {
-  Key secret = {};         // of the empty claim
+  Key secret = {};         // the secret of an empty claim
   base::Bytes claim = {};  // dialer: names the secret, if it is not the other agent's own
   // Listener: the secret of a claim that is not empty.
   base::Handshake::SecretOfClaim secret_of_claim = {};
@@ -103,7 +103,7 @@ class Connection {
   // Reads once without waiting for the poller, and delivers the frames. Does nothing inside a
   // callback.
   void readNow();
-  // The user's callback takes so many microseconds of the current turn of reading.
+  // The user's callback uses up this many microseconds of the current turn of reading.
   void spend(int microseconds) { turn_left_ = std::max(turn_left_ - microseconds, 0); }
 
   Clock::time_point lastHeard() const { return last_heard_; }
@@ -143,7 +143,7 @@ class Connection {
         poller_(poller),
         user_(user) {}
 
-  // The first four are those of FrameStage.
+  // The first four values equal those of FrameStage.
   enum class ConnectionPhase : std::uint8_t {
     kProving,
     kMeeting,
@@ -210,7 +210,7 @@ class Connection {
   std::uint64_t numbered_heard_ = 0;
   // The socket accepts no more bytes. The peer's last frames are still read.
   std::optional<Error> send_error_;
-  int last_reads_ = 0;  // since then
+  int last_reads_ = 0;  // reads since send_error_ was set
   int turn_left_ = 0;   // microseconds of the current turn of reading
   Clock::time_point last_heard_ = poller_.now();
   SocketFacts socket_facts_;

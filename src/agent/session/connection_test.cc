@@ -368,7 +368,7 @@ TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   FrameSealer sealer{kSessionFrames};
-  // The dialer has sent as many frames.
+  // Gives the frame the number that follows the three frames of the dialer.
   for (int i = 0; i < 3; ++i) sealer.seal(numberOf(FrameType::kNote), {}, {}, 0);
   const auto header = sealer.seal(numberOf(FrameType::kNote), {}, {}, 2);
   ASSERT_EQ(::send(pair.raw_dialer, header.data(), header.size(), 0),

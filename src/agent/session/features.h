@@ -7,7 +7,7 @@
 
 namespace viaduct::agent {
 
-// A new one comes last. docs/wire.md has the versions that know it.
+// A new feature comes last. docs/wire.md has the versions that know each feature.
 enum class Feature : std::uint8_t {
   kBase,  // of all versions
   kParcels,

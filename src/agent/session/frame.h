@@ -32,11 +32,11 @@ enum class FrameType : std::uint8_t {
   kBackend,
   kBye,
   kNoteRing,
-  // An owner ends a lease, its borrower answers, a borrower returns one.
+  // An owner ends a lease, its borrower answers, a borrower returns a lease.
   kLeaseEnded,
   kLeaseSettled,
   kLeaseReturned,
-  // A mark of a stream, and the end of one.
+  // A mark of a stream, and the end of a stream of marks.
   kMark,
   kMarksEnd,
   // An end is about to leave, or stays after all. Either end says how much it still moves.

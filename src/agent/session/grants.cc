@@ -26,7 +26,8 @@ enum class Caveat : std::uint8_t {
 };
 
 constexpr std::size_t kCaveatHead = 2;
-// A dialer without a secret makes the listener compute a key for each, of about a microsecond.
+// A dialer without a secret makes the listener compute a key for each caveat, in about a
+// microsecond.
 constexpr std::size_t kMaxCaveats = kMaxGrants * 5;
 
 void put(base::Writer& out, Caveat kind, ByteSpan bytes) {
@@ -53,7 +54,7 @@ struct CaveatView {
   ByteSpan all = {};
 };
 
-// The first caveat of `rest`, which it removes from it. None: the bytes are cut short.
+// Removes the first caveat of `rest` and returns it. None: the bytes are cut short.
 std::optional<CaveatView> takeCaveat(ByteSpan& rest) {
   if (rest.size() < kCaveatHead) return std::nullopt;
   const std::size_t size = kCaveatHead + std::to_integer<std::size_t>(rest[1]);
@@ -86,8 +87,8 @@ bool isLine(std::string_view text) {
   return !text.empty() && text.size() <= kMaxCaveatBytes && base::isPrintable(text);
 }
 
-// Sets the field of the caveat. False: the bytes are not such a field, or say what its absence
-// says.
+// Sets the field of the caveat. False: the bytes are malformed, or say the same as an absent
+// caveat.
 bool set(Grant& grant, Caveat kind, ByteSpan bytes) {
   base::Reader in(bytes);
   const auto text = [&] { return std::string(base::textOf(in.raw(in.left()))); };

@@ -33,7 +33,7 @@ base::Bytes claimOf(std::span<const Grant> grants);
 // Refuses malformed bytes, and caveats that this version does not know.
 Result<std::vector<Grant>> decodeClaim(base::ByteSpan claim);
 // The secret of a card with this claim. `root`: the key of the agent. None: the bytes are no claim
-// with at least one grant. Knows no caveat's meaning.
+// with at least one grant. Does not interpret the caveats.
 std::optional<base::Key> keyOfClaim(const base::Key& root, base::ByteSpan claim);
 // The secret of a card after further caveats.
 std::optional<base::Key> narrowedKey(const base::Key& secret, base::ByteSpan caveats);
@@ -50,7 +50,7 @@ bool hasId(std::span<const Grant> grants, const CardId& id);
 
 // Sets a fresh id. Refuses a grant that is malformed or has ended already.
 Status prepare(Grant& grant, WallTime now);
-// Refuses grants that leave nothing, and a last one that ends later than those before.
+// Refuses grants that together allow nothing, and a last grant that ends after the ones before.
 Status checkNarrowed(std::span<const Grant> grants);
 // For the owner: refuses a holder of this name at this time.
 Status mayUse(std::span<const Grant> grants, std::string_view holder, WallTime now);

@@ -18,7 +18,7 @@ constexpr base::Key kRoot{1, 2, 3};
 
 CardId idOf(std::uint8_t number) { return {number}; }
 
-// As the owner makes it.
+// A card with this grant, as the owner makes it.
 Card ownersCard(Grant grant) {
   grant.id = idOf(1);
   Card card{.name = "owner", .grants = {std::move(grant)}};
@@ -191,7 +191,7 @@ TEST(CardUse, IsRefusedWithItsReason) {
   EXPECT_TRUE(mayUse(grants, "b", kNow - 1ms));
   EXPECT_NE(detail(mayUse(grants, "b", kNow)).find("has expired"), std::string::npos);
   EXPECT_NE(detail(mayUse(grants, "c", kNow - 1s)).find("for agent b, not c"), std::string::npos);
-  // Made by a holder that ignores the checks of Card::narrow.
+  // A holder that ignores the checks of Card::narrow can make such a card.
   const std::vector<Grant> nothing{{.pins = "kv/*"}, {.pins = "w/*"}};
   EXPECT_NE(detail(mayUse(nothing, "b", kNow)).find("narrowed too far"), std::string::npos);
 }

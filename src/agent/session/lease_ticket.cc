@@ -31,7 +31,7 @@ auto headOf(auto& t) {
 std::uint64_t folded(std::uint64_t distance) { return (distance << 1U) ^ (0 - (distance >> 63U)); }
 std::uint64_t unfolded(std::uint64_t number) { return (number >> 1U) ^ (0 - (number & 1U)); }
 
-// Each run is told by its distance from the end of the run before.
+// Encodes each run by its distance from the end of the run before.
 void putRuns(base::Writer& out, const Blocks& blocks) {
   out.varints(blocks.runs());
   std::uint64_t end = 0;
@@ -125,7 +125,7 @@ Result<TakenBlocks> takenBlocks(const Selection& selection) {
     return bad(fmt::format("a lease of {} blocks; the limit is {}", count, kMaxLeaseBlocks),
                "lend at least one block, and many blocks with several leases");
   if (selection.indices.empty())
-    return TakenBlocks{all, *core::rangesOf(all)};  // they never overlap
+    return TakenBlocks{all, *core::rangesOf(all)};  // blocks of a list never overlap
   std::vector<Run> runs;
   for (const std::uint32_t index : selection.indices) {
     if (index >= all.count())

@@ -21,7 +21,7 @@ namespace viaduct {
 
 inline constexpr std::size_t kMaxLabelBytes = 1024;  // of a pin
 
-// As in messages and Cards.
+// The fields of a pin, as in messages and Cards.
 auto fields(base::Is<PinInfo> auto& p) {
   return base::list(p.slot, base::atMost(MemoryKind::kObject, p.kind),
                     base::atMost(MemoryAccess::kWriteOnly, p.access), p.device, p.address, p.bytes,
@@ -91,7 +91,8 @@ auto fields(base::Is<LeaseEndedMessage> auto& m) {
                     }));
 }
 
-// The borrower's answer to that, or the return of a lease. No access is left, and none will follow.
+// The borrower's answer to LeaseEndedMessage, or the return of a lease. No access is left, and none
+// will follow.
 struct LeaseMessage {
   static constexpr std::string_view kName = "lease";
   std::uint64_t number = 0;
@@ -122,8 +123,8 @@ auto fields(base::Is<MarksEndMessage> auto& m) {
       base::cutTo(kMaxMarksEndBytes, m.why.cause), base::cutTo(kMaxMarksEndBytes, m.why.remedy));
 }
 
-// The sender begins to drain, or takes that back. Its announcements in a session have the numbers
-// 1, 2, 3, …: it drains after an odd one.
+// The sender begins to drain, or cancels its drain. Its announcements in a session have the numbers
+// 1, 2, 3 and so on: it drains after an odd one.
 struct DrainingMessage {
   static constexpr std::string_view kName = "drain";
   std::uint32_t number = 0;

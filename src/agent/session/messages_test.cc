@@ -154,7 +154,7 @@ TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   EXPECT_FALSE(base::decode<RefuseMessage>(code));
 }
 
-// Such a text would forge lines of a log, or speak to the terminal that shows it.
+// An unprintable name would forge lines of a log, or control the terminal that shows it.
 TEST(Messages, NamesThatCannotBePrintedAreRefused) {
   for (const std::string bad : {"", "a\nviaduct[1] error: forged", "\x1b[2J", "\xff"}) {
     Hello name = fullHello();

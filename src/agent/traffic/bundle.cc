@@ -194,7 +194,7 @@ void Bundle::addLanded(std::vector<core::Stretch>& out) const {
   for (const SliceState& state : slices_) all += state.slice.bytes;
   const std::vector<core::Stretch> only{{.from = 0, .bytes = all}};
   auto in = route_.stretches.empty() ? only.begin() : route_.stretches.begin();
-  std::uint64_t used = 0;  // of that stretch
+  std::uint64_t used = 0;  // the used bytes of stretch `in`
   for (const SliceState& state : slices_) {
     for (std::uint64_t left = state.slice.bytes; left != 0;) {
       const std::uint64_t part = std::min(left, in->bytes - used);

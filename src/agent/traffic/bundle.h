@@ -77,7 +77,7 @@ class alignas(64) Bundle {
     std::string way = {};     // a copy, because the link may be destroyed before this
     bool staged = false;      // other postings do the work, and staged() tells their shares
     std::uint64_t whole = 0;  // as in Work
-    // The bytes of the transfer that the ops are, in their order. Empty: all of them.
+    // The bytes of the transfer that the ops copy, in the order of the ops. Empty: all bytes.
     std::vector<core::Stretch> stretches = {};
     core::Requirement required = {};
   };
@@ -97,21 +97,21 @@ class alignas(64) Bundle {
     rails_.front().failures = 0;
     slices_.front().begin(0);
   }
-  // Gives slices to rails, and returns the number of ops in them. They come back to the sink.
+  // Gives slices to rails, and returns the number of ops in them. The sink gets their completions.
   std::uint64_t offer(OpKind kind, Priority priority, core::Sink& sink) {
     return several_ ? offerSeveral(kind, priority, sink) : offerOnly(kind, priority, sink);
   }
   // Ops remain, and no rail is left that could take them.
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
-  // Only if isDirect(). The calling thread does a whole post by itself. kMoved: the post is done,
-  // and counted in `counts`. Otherwise the bundle is unchanged: call it again, or let offer() post
-  // all of it.
+  // Call it only if isDirect(). The calling thread does a whole post by itself. kMoved: the post is
+  // done, and counted in `counts`. Otherwise the bundle is unchanged: call it again, or let offer()
+  // post all of it.
   core::DirectMover::Outcome moveNow(OpKind kind, core::DirectMover::Progress& so_far,
                                      const std::atomic<bool>& pause, CellCounts& counts);
   bool isDirect() const { return direct_ != nullptr; }
 
-  // The caller asks the bundles in ascending order of their slice numbers.
+  // Whether slice `number` is of this bundle, if it is of no bundle before this one.
   bool has(std::uint32_t number) const { return number < end_; }
   // The number of the next bundle's first slice.
   std::uint32_t end() const { return end_; }
@@ -147,7 +147,7 @@ class alignas(64) Bundle {
   // True while the same number of rails serves the link as when the transfer was planned.
   bool stillServed() const { return !several_ || served() == served_; }
   std::uint64_t movedOps() const;
-  // The bytes that rails have acknowledged in this post, as a part of the transfer.
+  // Adds the bytes of the transfer that rails have acknowledged in this post to `out`.
   void addLanded(std::vector<core::Stretch>& out) const;
   void addTo(Path& path) const;         // the work of this post
   void addCarriedTo(Path& path) const;  // the work of all ended posts
@@ -162,7 +162,7 @@ class alignas(64) Bundle {
   struct alignas(64) SliceState {
     core::Slice slice;
     std::uint32_t use = 0;
-    bool given = false;      // to that rail
+    bool given = false;      // the slice was given to rail `use`
     std::uint32_t back = 0;  // ops
     Tally moved = {};
     // The rail is lost. The slice begins again when all ops are back.

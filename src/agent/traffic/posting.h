@@ -44,10 +44,10 @@ class Posting : public core::Sink {
   // Stops posting and cancels the slices. Ends with `why` when rails have given all ops back,
   // unless all are moved already.
   void fail(Error why);
-  void abort(Error why);  // the same, and ends the peer's session if that lasts too long
-  // Adds its slices that rails have to the rails' queues, by RailCounts::number.
+  void abort(Error why);  // like fail(), and ends the peer's session if that lasts too long
+  // Adds the slices that rails have of this posting to `queues`, by RailCounts::number.
   void addTo(std::span<std::array<RailQueue, kPriorities>> queues, Clock::time_point now) const;
-  virtual std::uint64_t bytes() const { return 0; }  // of a transfer
+  virtual std::uint64_t bytes() const { return 0; }  // a transfer's bytes; 0 for a hop
   virtual void overdue();
   virtual void peerLost(const Error& why) { abort(why); }
   virtual bool uses(std::uint32_t /*local_slot*/) const { return false; }
@@ -64,7 +64,7 @@ class Posting : public core::Sink {
   void take(Bundles bundles);
   // Begins to run. offer() posts the first ops.
   void begin();
-  // Ends to run, within over(). `state` is for other threads to see.
+  // Stops running; called within over(). Other threads then see `state`.
   void end(TransferState state);
   // No op is with a rail any more: all are moved, or error_ says why not.
   virtual void over() = 0;
@@ -84,7 +84,7 @@ class Posting : public core::Sink {
   }
 
   Traffic& traffic_;
-  const std::shared_ptr<Basis> basis_;  // keeps the agent
+  const std::shared_ptr<Basis> basis_;  // keeps the agent alive
   std::shared_ptr<PeerImpl> peer_;
   const OpKind kind_;
   const Priority priority_;

@@ -47,7 +47,7 @@ class Router {
       else if (satisfies(can, required) && (!encrypted_ || isPrivate(*slot)))
         links_.push_back(slot.get());
     }
-    // The stage between the two agents has to meet the requirement, so some backend has to.
+    // The stage between the two agents has to meet the requirement, so some backend has to meet it.
     const auto may_stage = [&] {
       const bool private_enough = !encrypted_ || peer.isOwn();
       return !links_.empty() ||
@@ -218,7 +218,7 @@ struct RoutedOps {
   std::vector<core::Stretch> stretches = {};
 };
 
-// Divides a list by the choice for each span. A group keeps the place of its first op.
+// Divides a list into groups of ops with one choice, in the order of each group's first op.
 std::vector<RoutedOps> divide(const core::OpList& list, std::span<const Choice> choices) {
   std::vector<RoutedOps> groups;
   const core::Op* op = list.ops.data();

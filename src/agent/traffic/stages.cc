@@ -247,8 +247,8 @@ void Stages::freeRing(std::unique_ptr<RingMemory> ring, PeerImpl& peer,
   basis_.engine().takeOverNow();  // the next round of progress calls freeLeft()
 }
 
-// A stopped peer may still finish a copy into a ring. So the addresses stay reserved until it is
-// settled, but its pages are free before.
+// A stopped peer may still finish a copy into a ring. So the ring's addresses stay reserved until
+// the peer is settled, but the ring's pages are freed before.
 void Stages::freeLeftNow() {
   std::erase_if(leaving_, [this](LeavingRing& leaving) {
     if (!leaving.unpinned && !unpin(leaving)) return false;
@@ -271,7 +271,7 @@ bool Stages::unpin(LeavingRing& leaving) {
   return true;
 }
 
-// The kernel copies, so memory that its owner has unmapped is an error and no signal.
+// The kernel copies, so memory that its owner has unmapped gives an error, not a signal.
 Status Stages::copy(OpKind kind, std::span<const core::Op> ops) {
   if (!copy_) {
     VIADUCT_TRY(copy_, base::CheckedCopy::open());

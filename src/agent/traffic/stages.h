@@ -1,5 +1,5 @@
-// The agent's part of staged transfers: rings of pinned memory, and hops as postings. A
-// ring belongs to one session, and its memory is freed with it: a former peer may still map it.
+// The agent's part of staged transfers: rings of pinned memory, and hops as postings. A ring
+// belongs to one session. Its memory is freed with the session: a former peer may still map it.
 // Threads: under the agent's lock.
 #pragma once
 

@@ -24,8 +24,8 @@ class Traffic final : public Transfers {
   Traffic& operator=(const Traffic&) = delete;
 
   Basis& basis() { return basis_; }
-  void enter(Posting& posting) { running_.add(posting); }     // it begins to run
-  void leave(Posting& posting) { running_.remove(posting); }  // and has ended
+  void enter(Posting& posting) { running_.add(posting); }     // the posting begins to run
+  void leave(Posting& posting) { running_.remove(posting); }  // the posting has ended
   bool empty() const { return running_.empty(); }
   template <class Visit>
   void forEach(Visit visit) {
@@ -53,15 +53,15 @@ class Traffic final : public Transfers {
   void tellOverdue();
 
   Basis& basis_;
-  // Transfer handles and staging own them. A handle's destructor waits for the transfer's end, and
-  // takes the lock once, before it frees the transfer. Shared pointers here would cost four atomic
-  // operations a post.
+  // Transfer handles and staging own the postings. A handle's destructor waits for the transfer's
+  // end, and takes the lock once, before it frees the transfer. Shared pointers here would cost
+  // four atomic operations a post.
   HookedList<Posting, &Posting::running_hook> running_;
   // No later than the first deadline of a running posting.
   Clock::time_point due_ = Clock::time_point::max();
   base::Poller::Id due_timer_ = 0;
   std::vector<TransferImpl*> reaching_;
-  bool reaches_again_ = false;  // they are about to try again
+  bool reaches_again_ = false;  // transfers of reaching_ are about to try again
 };
 
 }  // namespace viaduct::agent

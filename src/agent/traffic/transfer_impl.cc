@@ -13,8 +13,7 @@
 namespace viaduct::agent {
 namespace {
 
-// The bytes of a transfer that begins without the posting thread, beside which waking the progress
-// thread costs little.
+// From this size on, a post wakes the progress thread at once, which costs little beside the copy.
 constexpr std::uint64_t kLargeBytes = std::uint64_t{256} << 10U;
 
 // Time limit for the announcement of a pin that the peer made while its session began.
@@ -149,8 +148,8 @@ Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved
   return posted;
 }
 
-// The only place that decides whether a post is refused. No byte moves before it, and each pause of
-// a copy asks again.
+// The only place that decides whether a post is refused. No byte moves before this check, and each
+// pause of a copy asks again.
 bool TransferImpl::mayPost(const PostOptions& options, AtOnce moved) const {
   const bool plain = options.note.empty() && options.digests.empty() && !options.mark;
   return mayAccess() && mayReach(options.mark, moved) && (plain || mayCarry(options));
@@ -189,9 +188,9 @@ bool TransferImpl::mayMark(const Mark& mark) const {
   return peer_->mayMark(mark).has_value();
 }
 
-// Copies in sections, so that several threads copy at once. The state stays that of the post before
-// until all is copied: to other threads, the post happens at that moment. A post with a mark keeps
-// its claim until the mark is sent.
+// Copies in sections, so that several threads copy at once. The state stays that of the previous
+// post until all is copied: to other threads, the post happens at that moment. A post with a mark
+// keeps its claim until the mark is sent.
 TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim,
                                               Halfway& halfway) {
   move::Section section(basis_->rails().sections());
@@ -243,7 +242,7 @@ void TransferImpl::Halfway::end() {
   peer_->endHalfway();
 }
 
-// Ends a post whose thread has moved bytes by itself, and of which no rail has any.
+// Ends a post whose thread has moved bytes by itself, while no rail has ops of it.
 void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
   Counts& counts = basis_->counts();
   ++counts.started;
@@ -292,7 +291,7 @@ void TransferImpl::run(const PostOptions& options) {
     basis_->engine().takeOverSoon(now);
 }
 
-// Pins announced after the first plan are in it, or the peer withdrew them.
+// Whether the awaited pin is announced. A transfer that has been planned once waits no more.
 bool TransferImpl::isAnnounced() const {
   return planned_epoch_ != 0 || !options_.awaits || peer_->pins().hasAnnounced(options_.awaits);
 }
@@ -337,8 +336,8 @@ void TransferImpl::endReach() {
   if (std::exchange(reaching_, false)) traffic_.removeReaching(*this);
 }
 
-// The session has begun during the wait, so the peer has announced the pins that it had then. An
-// awaited pin is withdrawn, or it is so young that its announcement is on its way.
+// If the session began during the wait, the peer has announced the pins that it had then. An
+// awaited pin that is missing was withdrawn, or its announcement is still on its way.
 void TransferImpl::hurryReach() {
   if (peer_->state() != PeerState::kReady || !std::exchange(was_early_, false)) return;
   expect(std::min(due_, basis_->now() + kAnnouncedWithin));

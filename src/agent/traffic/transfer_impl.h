@@ -30,7 +30,7 @@ namespace viaduct::agent {
 
 class PeerImpl;
 
-// It begins at a cache line, as a Bundle does.
+// A TransferImpl begins at a cache line, as a Bundle does.
 class alignas(64) TransferImpl final : public Posting,
                                        public std::enable_shared_from_this<TransferImpl> {
  public:
@@ -51,7 +51,8 @@ class alignas(64) TransferImpl final : public Posting,
   // The peer is not ready yet, or has yet to announce pins, and TransferOptions::reach lets the
   // next post wait for that.
   bool awaitsPeer() const;
-  // Plans and begins such a post, if it need not wait any more. Takes the lock.
+  // Plans and begins a post that has waited for its peer, if it need not wait any more. Takes the
+  // lock.
   void goOnReaching();
 
   // The agent calls the functions below.
@@ -120,9 +121,9 @@ class alignas(64) TransferImpl final : public Posting,
   };
   AtOnce postAtOnce(const PostOptions& options, Claim& claim, Halfway& halfway);
   AtOnce moveAtOnce(move::Section& section, Halfway& halfway);
-  // Asked in a section, without the lock. What it reads may change meanwhile, but links and pins
-  // that were there stay until the section has ended. A post with an error needs the lock to forget
-  // it.
+  // Asked in a section, without the lock. The state that it reads may change meanwhile, but links
+  // and pins that were there stay until the section has ended. A post with an error needs the lock
+  // to clear the error.
   bool mayMoveAtOnce() const {
     return direct_.load(std::memory_order_relaxed) && mayAccess() && !error_ && isPlannedForNow();
   }
@@ -175,8 +176,8 @@ class alignas(64) TransferImpl final : public Posting,
   std::atomic<bool> claimed_{false};
   Timing::Timed timed_;
   bool reaching_ = false;         // waits for the peer, without a plan
-  bool was_early_ = false;        // the peer was not ready when such a post began to wait
-  Clock::time_point deadline_{};  // of such a post, which may end earlier for want of the peer
+  bool was_early_ = false;        // the peer was not ready when the post began to wait
+  Clock::time_point deadline_{};  // of a waiting post, which ends earlier if `reach` passes
   // The check of the blocks against digests, if there are any. While it runs, it counts as one op
   // in out_, because it reads the memory.
   std::optional<BlockCheck> check_;
