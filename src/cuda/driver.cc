@@ -127,7 +127,7 @@ Error Driver::error(const char* call, CUresult result, std::string device) const
   return out;
 }
 
-// 0 as well if the driver does not know the attribute.
+// Returns 0 also if the driver does not know the attribute.
 int Driver::attribute(CUdevice device, CUdeviceAttribute which) const {
   int value = 0;
   return api_.deviceGetAttribute(&value, which, device) == CUresult::kSuccess ? value : 0;

@@ -23,7 +23,8 @@ Result<PointerFacts> ask(const Context& context, CUdeviceptr address) {
   using enum CUpointerAttribute;
   std::array attributes{kMemoryType, kDeviceOrdinal, kIsLegacyIpcCapable, kBufferId,
                         kIsManaged,  kMempoolHandle, kAllowedHandleTypes};
-  // The driver writes 1, 4 or 8 bytes of each, and leaves an unknown one as it is.
+  // The driver writes 1, 4 or 8 bytes of each value, and leaves the value of an unknown attribute
+  // at 0.
   std::array<std::uint64_t, attributes.size()> values{};
   std::array<void*, attributes.size()> places{};
   std::ranges::transform(values, places.begin(), [](std::uint64_t& one) { return &one; });

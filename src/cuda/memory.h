@@ -31,7 +31,8 @@ std::string_view memoryClassName(MemoryClass one);
 struct MemoryRange {
   CUdeviceptr base = 0;
   std::uint64_t bytes = 0;
-  // The driver's number for it. It has another one if it is freed and allocated again.
+  // The driver's number for the range. Memory that is freed and allocated again gets another
+  // number.
   std::uint64_t buffer_id = 0;
   friend bool operator==(const MemoryRange&, const MemoryRange&) = default;
 };
@@ -80,8 +81,8 @@ class Allocation {
   bool mapped_ = false;
 };
 
-// Lets the devices in this process that can reach memory of `device` do so: [base, base + bytes) is
-// mapped virtual memory.
+// Opens [base, base + bytes), which is mapped virtual memory, to the context's device, and to all
+// devices that can reach its memory.
 Status setAccess(const Context& context, CUdeviceptr base, std::uint64_t bytes);
 
 // Copies between host memory and memory of a GPU. On return the copy is complete.

@@ -49,8 +49,8 @@ void ChannelRail::turnAll() {
     Channel& channel = *active_[served++];
     if (channel.life().broken()) continue;
     channel.progress(now, turn);
-    // Events are found in the list of active channels only. Another thread may poll this rail once
-    // more before a thread handles them.
+    // A channel with events stays active, because handleEvents() looks only at active channels.
+    // Another thread may poll this rail once more before that.
     channel.active = channel.hasEvents() || !channel.sleep(now);
   } while (served < active_.size() && !turn.isOver(poller_.now()));
   // Channels that were not served come first the next time, so that a busy one starves no other.

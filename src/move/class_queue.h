@@ -19,11 +19,11 @@ class ClassQueue {
   bool empty() const { return waiting() == 0; }
   // Whether there is a job to serve now. `background` bytes of background jobs are on their way.
   bool mayServe(std::uint64_t background) const { return servable(background) != 0; }
-  // Takes the next job out. There is one to serve.
+  // Takes the next job out. Call it only if mayServe() is true.
   Job& pop(std::uint64_t background) { return classes_[shares_.next(servable(background))].pop(); }
   // The first job of the highest class.
   Job& front() { return *classes_[Shares().next(waiting())].front(); }
-  // So many bytes of the job were served.
+  // Counts `bytes` bytes of the job as served.
   void served(const Job& job, std::uint64_t bytes) {
     shares_.served(job.work.priority, bytes, waiting());
   }
@@ -31,11 +31,11 @@ class ClassQueue {
   void append(ClassQueue& other) {
     for (std::size_t i = 0; i < kPriorities; ++i) classes_[i].append(other.classes_[i]);
   }
-  // Visits all jobs of its class, so call it rarely.
+  // Visits all jobs of the job's class, so call it rarely.
   void remove(const Job& job) { classOf(job).remove(job); }
 
  private:
-  // While urgent work uses the rail: the limit for background bytes on their way.
+  // The limit for background bytes on their way while urgent work uses the rail.
   static constexpr std::uint64_t kWindow = 2 * kBackgroundTurn;
   static constexpr std::size_t kLast = kPriorities - 1;
 

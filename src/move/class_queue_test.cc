@@ -51,7 +51,8 @@ TEST_F(ClassQueueTest, ServesOneClassInItsOrder) {
   EXPECT_EQ(&queue_.pop(0), &second);
 }
 
-// A twentieth is promised: urgent and normal work that never ends starves nobody.
+// docs/priority.md promises each class a twentieth of the bytes, even if work of higher classes
+// never ends.
 TEST_F(ClassQueueTest, EachClassGetsItsShareOfTheBytes) {
   for (const std::uint64_t bytes : {2 * kMiB, std::uint64_t{4096}}) {
     for (const Priority priority : kAll) add(priority);

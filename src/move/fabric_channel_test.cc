@@ -218,7 +218,8 @@ TEST_F(ChannelTest, SleepsAgainAlthoughTheDescriptorStaysReadable) {
   EXPECT_TRUE(turnsUntilAsleep()) << "and sleeps again";
 }
 
-// Libraries lose events. A peer that waits for an answer asks, and that wakes the channel.
+// Libraries lose events. So a peer that waits for an answer sends a ping over the session, which
+// wakes the channel.
 TEST_F(ChannelTest, APingOfThePeerWakesAChannelThatSleeps) {
   ASSERT_TRUE(turnsUntilAsleep());
   channel_->pinged();

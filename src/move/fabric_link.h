@@ -27,7 +27,7 @@ class FabricLink final : public ChannelLink, public ChannelMessages {
   void dropPin(std::uint32_t slot) override;
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
-  bool isPrivate() const override;  // by the user's word
+  bool isPrivate() const override;  // as the user has declared the fabric
 
   // Withdraws our pin. If the peer has its key, this fences all channels, so that no write of the
   // peer reaches the memory any more.
@@ -58,7 +58,7 @@ class FabricLink final : public ChannelLink, public ChannelMessages {
   std::string transport_;
   PeerPins remote_;
   std::unordered_set<std::uint32_t> granted_;  // our slots whose keys the peer has requested
-  std::unordered_map<std::uint32_t, Registrations> limited_;  // of these, for a limited peer alone
+  std::unordered_map<std::uint32_t, Registrations> limited_;  // for a limited peer, by slot
 };
 
 }  // namespace viaduct::move

@@ -242,7 +242,8 @@ TEST_F(FabricLinkTest, APeerGetsNoKeyOfAPinForAnotherSession) {
   EXPECT_TRUE(keysIn(pair_->ends[0].sent.back().bytes).empty());
 }
 
-// Its key allows what its card grants, and is gone with the pin, or with the session.
+// The key of a limited peer allows what its card grants, and ends with the pin, or with the
+// session.
 TEST_F(FabricLinkTest, ALimitedPeerGetsAKeyOfItsOwn) {
   core::PinRights rights(5, /*limited=*/true);
   rights.grant(0, {.read = true});

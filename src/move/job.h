@@ -36,7 +36,7 @@ struct Job {
   JobTable* table = nullptr;      // table of the rail that accepted the work
   Carrier* carrier = nullptr;     // null: no carrier has the job
   std::uint64_t number = 0;       // counts the jobs of the table, from 1
-  std::uint32_t in_table = 0;     // its index there
+  std::uint32_t in_table = 0;     // index in the table
   std::uint32_t outstanding = 0;  // begun parts that have not ended yet
 
   std::size_t next_op = 0;   // the first op that is not fully begun
@@ -50,7 +50,7 @@ struct Job {
   bool ended = false;                    // no carrier uses the job any more; its last report is due
   bool left = false;                     // reported although something is outstanding
   bool stuck = false;                    // counted in JobTable::settling()
-  std::vector<std::uint32_t> pins = {};  // of the agent that it uses, once it is left
+  std::vector<std::uint32_t> pins = {};  // its pins of the agent, once `left` is set
   Job* next = nullptr;                   // link of the carrier's queue
 
   bool allPosted() const { return next_op == work.ops.size(); }

@@ -110,7 +110,7 @@ bool JobTable::uses(const Job& job, std::uint32_t slot) const {
   });
 }
 
-// Whether something of such a job is outstanding.
+// Whether a matching job has not ended yet.
 template <class Match>
 bool JobTable::anyOpen(Match match) const {
   return std::ranges::any_of(jobs_, [&](const Job* job) { return !job->ended && match(*job); });

@@ -3,9 +3,9 @@
 // cancelled, a pin that it uses is released, its link closes, or its backend closes. A stopped work
 // comes back once nobody touches its memory any more.
 //
-// A carrier begins parts of a job and counts them in Job::outstanding. When a part ends, it counts
-// it in Job::moved or calls stop(), and then settle(). Threads: those of the rail; no two rails
-// share a table.
+// A carrier begins parts of a job and counts them in Job::outstanding. When a part ends, the
+// carrier counts it in Job::moved or calls stop(). Then it calls settle(). Threads: those of the
+// rail; no two rails share a table.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,15 @@
 
 namespace viaduct::move {
 
-// Tests with few transfers fill the tables that are made meanwhile. 0: none.
+// Unless it is 0, tables that are made now have room for so few jobs that a test's transfers fill
+// them.
 inline std::atomic<std::uint32_t> most_jobs_for_tests{0};
 
 class JobTable {
  public:
   struct Traits {
-    // For errors, which then also say how many bytes had moved. Empty: the ops of a job come back
-    // one by one, and the rail's works may be parts of a post.
+    // The device in errors, which then also say how many bytes had moved. Empty: errors name no
+    // device, because ops come back one by one, and the rail's works may be parts of a post.
     std::string_view device = {};
     std::uint32_t most = 4096;  // jobs at once
     bool both_ends = false;     // the remote pins are pins of this agent as well
@@ -41,8 +42,8 @@ class JobTable {
   JobTable(const JobTable&) = delete;
   JobTable& operator=(const JobTable&) = delete;
 
-  // Urgent work uses the rail, or has used it within the last second. The rail calls press() for
-  // each, and look() at each poll.
+  // Whether urgent work uses the rail, or has used it within the last second. The rail calls
+  // press() for each urgent work, and look() at each poll.
   bool pressed() const { return pressed_; }
   void press(Clock::time_point now) {
     pressed_until_ = now + std::chrono::seconds(1);
@@ -51,9 +52,9 @@ class JobTable {
   void look(Clock::time_point now) { pressed_ = now < pressed_until_; }
 
   bool full() const { return full(Priority::kUrgent); }
-  // No room for a further job of this class. A quarter of the table has urgent jobs alone, and
-  // another one no background jobs. So jobs of a peer that does not answer leave room for a higher
-  // class. For rails to other agents.
+  // True: no room for a further job of this class. A quarter of the table takes urgent jobs only,
+  // and another quarter takes no background jobs. So jobs of a peer that does not answer leave room
+  // for a higher class. Rails to other agents use this.
   bool full(Priority priority) const {
     return jobs_.size() >= traits_.most - traits_.most / 4 * static_cast<std::size_t>(priority);
   }
@@ -93,18 +94,19 @@ class JobTable {
     if (!reports_.empty()) flushAll(out);
   }
 
-  // Stop the jobs of this sink, or of this link, or all.
+  // Stops the jobs of this sink.
   void cancel(const core::Sink& sink);
   // Stops the jobs that use this pin of the agent. Returns the carriers with outstanding parts of
   // them.
   std::vector<Carrier*> dropSlot(std::uint32_t slot);
-  // The same, as Backend::unpin(). After the grace the outstanding jobs count as stuck.
+  // Stops the same jobs, and returns the result of Backend::unpin(). After the grace the
+  // outstanding jobs count as stuck.
   Status withdraw(std::uint32_t slot, Carrier& carrier);
   // Stops the jobs of a link, or all with null. Waits for the carrier, for at most 50 ms and an
   // eighth of the grace. False: something is outstanding.
   bool drain(const core::Link* link, Carrier& carrier, const Error& why = cancelled());
-  // As Link::close(). Jobs with outstanding parts come back too, and count as stuck until these
-  // have ended.
+  // Stops the jobs of a link, for Link::close(). Jobs with outstanding parts come back too, and
+  // count as stuck until these parts have ended.
   void close(const core::Link& link, Carrier& carrier, core::Completions& out,
              const Error& why = cancelled());
   // Whether a carrier may still touch the memory of a job that close() has returned, or of a pin

@@ -100,7 +100,7 @@ class NearPins : public TwoSockets {
   }
   void TearDown() override { ::munmap(memory_, kBytes); }
 
-  // Over mlx5_0 of node 0 and mlx5_2 of node 1.
+  // Opens a backend over mlx5_0 of node 0 and mlx5_2 of node 1.
   std::unique_ptr<core::Backend> open(NearRails near, bool touches = false) {
     Fabric fabric{.can = {.name = "idle", .memory = {MemoryKind::kHost}},
                   .kind = "idle",

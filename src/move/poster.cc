@@ -123,8 +123,7 @@ void Poster::push(Endpoint& endpoint) {
 }
 
 // Posts up to one batch of the job. If ops remain, the job waits behind the others, or for its key.
-// False: the endpoint
-// accepts no more now.
+// False: the endpoint accepts no more pieces now.
 bool Poster::pushOne(Endpoint& endpoint, Job& job) {
   const PostedPart entry = post(endpoint, job);
   if (entry.pieces > 0) {

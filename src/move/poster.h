@@ -33,7 +33,7 @@ class Poster {
   explicit Poster(const Seed& seed) : seed_(seed) {}
 
   void add(Job& job) { ready_.push(job); }
-  void stop(Job& job);  // as Carrier
+  void stop(Job& job);  // as Carrier::stop()
   void keysHaveCome() { ready_.append(parked_); }
   // Pins of the peer whose keys jobs wait for, and that nobody has requested yet.
   bool wantsKeys() const { return !wanted_keys_.empty(); }
@@ -54,7 +54,7 @@ class Poster {
   bool starved() const { return idle() && !ready_.empty(); }
   Clock::time_point lastMoved() const { return last_moved_; }
   // A path without an answer for longer than this counts as silent. At the recent speed, the bytes
-  // in flight would have taken a fraction of it.
+  // in flight would have taken a fraction of this time.
   Duration patience() const;
 
  private:

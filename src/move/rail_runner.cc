@@ -16,7 +16,8 @@ Error cancelledError() {
 
 }  // namespace
 
-// The thread that has the right keeps it for one poll, unless the system has preempted it.
+// The thread that has the right drops it after one poll. That is soon, unless the system has
+// preempted the thread.
 void RailRunner::Right::take() {
   constexpr int kYields = 100;
   constexpr std::chrono::microseconds kPause{20};
@@ -55,7 +56,7 @@ bool RailRunner::give(const core::Work& work) {
   return true;
 }
 
-// The thread that has the right leaves its poll soon.
+// Leaves the work in the inbox. `wanted` makes the thread that has the right leave its poll soon.
 void RailRunner::leave(const core::Work& work) {
   const base::Lock lock(inbox_lock_);
   inbox_[static_cast<std::size_t>(work.priority)].push(work);
@@ -136,7 +137,7 @@ void RailRunner::cancelLeft() {
     if (rail_ != nullptr) rail_->cancel(*sink);
 }
 
-// Takes such works out of the inbox. They come back as failed.
+// Takes the matching works out of the inbox. They come back as failed.
 template <class Such>
 void RailRunner::takeOut(Such such, const Error& why, core::Completions& out) {
   for (WorkQueue& queue : inbox_) {
@@ -176,7 +177,7 @@ bool RailRunner::run() {
   return true;
 }
 
-// Ends a turn with the rail: what has ended is for the agent.
+// Ends a turn with the rail: leaves ended ops and news of events for the agent.
 void RailRunner::publish() {
   if (!some_.empty()) tell(some_);
   const bool busy = rail_ != nullptr && rail_->busy();

@@ -24,7 +24,7 @@
 
 namespace viaduct::move {
 
-// What rails have left for the agent.
+// News of the rails for the agent: ops have ended, or events wait.
 struct RailNews {
   std::atomic<bool> ended{false}, events{false};
   bool any() const { return ended || events; }
@@ -38,7 +38,7 @@ class RailRunner {
   RailRunner& operator=(const RailRunner&) = delete;
   ~RailRunner() = default;
 
-  // True: the rail runs without the agent's lock. The others call the agent in their polls.
+  // True: the rail runs without the agent's lock. Other rails call the agent in their polls.
   bool runsAlone() const { return alone_; }
 
   // Takes all ops of the work: what the rail has no room for waits in the inbox, in the order of
@@ -50,21 +50,21 @@ class RailRunner {
   bool run();
   // Sleeps until the thread that runs the rail has ended its turn.
   void awaitTurn() { right_.awaitDrop(); }
-  // True while only run() makes progress. Threads: under the agent's lock.
+  // True: there is work, so call run(). Threads: under the agent's lock.
   bool busy() const VIADUCT_UNCHECKED {
     if (!alone_) return left_ != 0 || (rail_ != nullptr && rail_->busy());
     return busy_.load(std::memory_order_relaxed) || left_.load(std::memory_order_relaxed) != 0;
   }
-  // Appends what has ended. Threads: under the agent's lock.
+  // Appends the ops that have ended. Threads: under the agent's lock.
   void takeEnded(core::Completions& out);
 
-  // Membership. Between stop() and start() only this thread calls the rail, its links and its
-  // backend. Threads: under the agent's lock.
+  // These let a thread change links and pins. Between stop() and start() only this thread calls the
+  // rail, its links and its backend. Threads: under the agent's lock.
   void stop();
   void start();
   // The calls below need a stopped rail.
-  void handleEvents();  // those that polls have found
-  // Before the link closes: appends the works in the inbox to `out`.
+  void handleEvents();  // the events that polls have found
+  // Call it before the link closes: appends the link's works in the inbox to `out`.
   void giveBack(const core::Link& link, core::Completions& out);
   void forgetRail() { rail_ = nullptr; }  // its backend ends, and nothing runs any more
 
@@ -72,7 +72,7 @@ class RailRunner {
   // The works of one class, in their order.
   struct WorkQueue {
     std::vector<core::Work> works;
-    std::size_t next = 0;  // those before it are with the rail
+    std::size_t next = 0;  // earlier works are with the rail
     bool empty() const { return next == works.size(); }
     void push(const core::Work& work) {
       constexpr std::size_t kMany = 1024;
@@ -83,7 +83,7 @@ class RailRunner {
       works.push_back(work);
     }
     core::Work pop() { return works[next++]; }
-    // Others may have been pushed since it was popped.
+    // Other works may have been pushed since `work` was popped.
     void putBack(const core::Work& work) {
       if (next == 0)
         works.insert(works.begin(), work);
@@ -145,11 +145,12 @@ class RailRunner {
   RailNews& news_;
   Right right_;
   std::atomic<bool> busy_{false};
-  std::atomic<std::size_t> left_{0};  // the works and sinks below
+  std::atomic<std::size_t> left_{0};  // the number of works and sinks below
   base::Mutex inbox_lock_;
   std::array<WorkQueue, kPriorities> inbox_ VIADUCT_GUARDED_BY(inbox_lock_);
   Shares shares_ VIADUCT_GUARDED_BY(inbox_lock_);
-  // The works of these sinks that the rail has taken have to stop. Those in the inbox are later.
+  // The rail has to stop the works of these sinks that it has taken. Works of these sinks in the
+  // inbox were posted after the cancel, and stay.
   std::vector<const core::Sink*> cancelled_ VIADUCT_GUARDED_BY(inbox_lock_);
   core::Completions some_ VIADUCT_GUARDED_BY(right_);
   base::Mutex ended_lock_;

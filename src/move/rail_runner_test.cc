@@ -68,7 +68,7 @@ class SmallRail final : public core::Rail {
     callOnce(in_events);
     event = false;
   }
-  // As Link::close().
+  // Fails the works of a link, as Link::close() does.
   void close(const core::Link* link, core::Completions& out) {
     const Caller caller(*this);
     fail([&](const core::Work& work) { return work.link == link; }, out);

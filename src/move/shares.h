@@ -24,7 +24,7 @@ class Shares {
       if ((waiting >> i & 1U) != 0 && owed_[i] >= kBackgroundTurn) return i;
     return static_cast<std::size_t>(std::countr_zero(waiting));
   }
-  // So many bytes of a class were served, while the classes of `waiting` waited.
+  // Counts `bytes` bytes of a class as served, while the classes of `waiting` waited.
   void served(Priority priority, std::uint64_t bytes, unsigned waiting) {
     const auto which = static_cast<std::size_t>(priority);
     owed_[which] -= std::min(owed_[which], bytes);

@@ -17,11 +17,11 @@
 namespace viaduct::cuda {
 namespace {
 
-// About 0.1 ms each: by the kernel, and by this host.
+// The bytes of one launch of the kernel, and of one copy to this host. Each takes about 0.1 ms.
 constexpr std::uint64_t kAtOnceByKernel = 128 * base::kMiB, kAtOnceByHost = base::kMiB;
-constexpr std::uint32_t kGroupsOfMultiprocessor = 2;  // as many as its registers are enough for
+constexpr std::uint32_t kGroupsOfMultiprocessor = 2;  // as many as fit its registers
 
-// Memory that is known to exist.
+// The address ranges of the driver's memory that classify() has found so far.
 class KnownMemory {
  public:
   bool has(const core::BlockPiece& piece) {
@@ -102,7 +102,7 @@ BlockSummer::SumSlot::~SumSlot() {
   if (current && stream != nullptr) context->api().streamDestroy(stream);
 }
 
-// Null: this GPU cannot run it.
+// Loads the sum kernel at the first call. Null: this GPU cannot run the kernel.
 const GpuKernel* BlockSummer::kernel() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(tried_, true)) return kernel_.get();
@@ -133,7 +133,8 @@ Result<std::unique_ptr<core::PendingSums>> BlockSummer::startSums(
   return std::unique_ptr<core::PendingSums>(std::move(out));
 }
 
-// A kernel that touches memory without access ends its context for the whole process.
+// Refuses pieces of freed memory. A kernel that touches freed memory breaks its context for the
+// whole process.
 Status BlockSummer::checkAlive(std::span<const core::BlockPiece> pieces) const {
   KnownMemory known;
   for (const core::BlockPiece& piece : pieces) {

@@ -21,7 +21,7 @@ namespace viaduct::cuda {
 class BlockSummer : public std::enable_shared_from_this<BlockSummer> {
  public:
   explicit BlockSummer(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
-  // As the members of core::DeviceMemory with these names.
+  // core::DeviceMemory describes its functions with these names.
   std::uint64_t sumsAtOnce();
   Result<std::unique_ptr<core::PendingSums>> startSums(std::span<const core::BlockPiece> pieces);
 

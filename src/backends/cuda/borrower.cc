@@ -47,8 +47,8 @@ void Borrower::drop(std::uint32_t slot) {
   giveBack();
 }
 
-// The same GPU if it is open here, else any: it may reach the peer's over PCIe or NVLink. Null: no
-// GPU is open, so this process maps nothing.
+// The GPU that has the memory if it is open here. Else any open GPU, because it may reach the
+// peer's GPU over PCIe or NVLink. Null: no GPU is open, so this process maps nothing.
 std::shared_ptr<OpenGpu> Borrower::gpuFor(const MemoryKey& key) const {
   const auto all = gpus_->all();
   const auto same = std::ranges::find_if(all, [&](const auto& gpu) {
@@ -67,7 +67,7 @@ std::optional<std::string_view> Borrower::reaches(const PinnedMemory& local,
   const auto gpu = gpuFor(one->second.key);
   if (!gpu || (mapped != nullptr && mapped->withdrawn())) return std::nullopt;
   if (!gpu->mayAddress(one->second.key.gpu)) return std::nullopt;
-  // A mapping is for one GPU.
+  // A mapping can be used by one GPU only.
   const Context& context = mapped != nullptr ? *mapped->buffer->context : *gpu->context();
   if (local.isDevice() && local.buffer->context->ordinal() != context.ordinal())
     return std::nullopt;
@@ -98,7 +98,7 @@ Status Borrower::receive(const MemoryOffer& offer, std::vector<core::Fd> fds) {
     fds.erase(fds.begin());
   }
   LenderPin* const one = find(offer.pin);
-  if (one == nullptr) {  // dropped meanwhile
+  if (one == nullptr) {  // the peer has dropped the pin meanwhile
     say({offer.pin});
     return Ok{};
   }
@@ -191,7 +191,8 @@ void Borrower::giveBack() {
   });
 }
 
-// The lifeline closes with the last mapping.
+// Drops this link's lifeline, by which the peer notices that nothing is mapped any more. The
+// lifeline closes with the last mapping.
 void Borrower::close() {
   announced_.clear();
   not_asked_ = 0;

@@ -24,8 +24,8 @@ namespace viaduct::cuda {
 
 class Borrower {
  public:
-  // `pins` gets what is mapped. It belongs to the link, as the borrower does. `changed` lets
-  // waiting jobs look at them again.
+  // `pins` gets the mapped pins. The link owns `pins` and the borrower. `changed` lets waiting jobs
+  // look at `pins` again.
   Borrower(std::shared_ptr<OpenGpus> gpus, std::shared_ptr<Copier> copier, core::LinkHost& host,
            CopierPins& pins, std::function<void()> changed)
       : gpus_(std::move(gpus)),
@@ -37,7 +37,8 @@ class Borrower {
   // The peer has announced a pin, or dropped it.
   void announce(const PinInfo& info, const MemoryKey& key);
   void drop(std::uint32_t slot);
-  // The way to copy between the two pins, "ipc" or "vmm". The memory is mapped for the first work.
+  // The way to copy between the two pins, "ipc" or "vmm". The memory is mapped for the first work
+  // that needs it.
   std::optional<std::string_view> reaches(const PinnedMemory& local,
                                           std::uint32_t remote_pin) const;
   // Asks for the pins that these ops need and that are not mapped.
@@ -46,7 +47,7 @@ class Borrower {
   Status receive(const MemoryOffer& offer, std::vector<core::Fd> fds);
   void receive(const MemoryRefused& refused);
   void receive(const MemoryRecalled& recalled);
-  // Returns what has left and is not in use any more.
+  // Returns withdrawn memory that no batch uses any more to the peer.
   void giveBack();
   void close();
   // The reason of the last refusal to map a pin of the peer; empty: no refusal yet.
@@ -77,7 +78,7 @@ class Borrower {
   CopierPins& pins_;
   const std::function<void()> changed_;
   std::map<std::uint32_t, LenderPin> announced_;  // by slot
-  std::uint32_t not_asked_ = 0;                   // of these
+  std::uint32_t not_asked_ = 0;                   // the pins in announced_ not asked for
   std::vector<LeavingPin> leaving_;
   std::shared_ptr<const core::Fd> lifeline_;
   std::string refusal_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kMostTime{50};
 // The buffers of a GPU are larger than its caches, so that copies within it use its memory. Over
-// the bus less is enough, and registering host memory takes time.
+// the bus smaller buffers are enough, and registering a large host buffer takes time.
 constexpr std::uint64_t kBytesWithin = 64 * base::kMiB, kBytesOverBus = 8 * base::kMiB;
 constexpr std::uint64_t kLeast = 4 * base::kKiB, kBlocks = 64;
 constexpr int kRounds = 3;
@@ -43,7 +43,8 @@ class Calibration {
  public:
   explicit Calibration(const TrialBuffers& buffers) : buffers_(buffers) {}
 
-  // The first size at which the engine is faster; four times the largest one if there is none.
+  // Returns the smallest block size at which the copy engine is as fast as the kernel, or 0 if that
+  // is kLeast. If no measured size is like that, returns a larger one.
   Result<std::uint64_t> measure(CopyStream& stream, Direction direction) {
     const std::uint64_t most = bytesOf(direction) / 4;
     for (std::uint64_t block = kLeast; block <= most; block *= 4) {

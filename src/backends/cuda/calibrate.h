@@ -11,8 +11,9 @@
 
 namespace viaduct::cuda {
 
-// Measures blocks of 4 KiB to 1 MiB through the streams, in at most about 50 ms. A direction that
-// the time does not suffice for gets the size of the ones before it.
+// Measures blocks from 4 KiB to 1 MiB over the bus, and to 16 MiB within the GPU, through the
+// streams. Takes about 50 ms at most. A direction whose measurement is cut short gets the first
+// size that was not measured.
 Result<Sizes> calibrate(const std::shared_ptr<const Context>& context,
                         const std::array<std::unique_ptr<CopyStream>, kDirections>& streams);
 

@@ -15,9 +15,9 @@ namespace {
 
 // The driver copies unregistered host memory within the call, about 5 bytes in a nanosecond.
 constexpr std::uint64_t kMostPageable = std::uint64_t{1} << 20U;
-constexpr std::size_t kFewestForKernel = 4;  // fewer ops cost less as single calls than a launch
+constexpr std::size_t kFewestForKernel = 4;  // below it, single calls cost less than a launch
 constexpr std::size_t kFirstCopies =
-    512;  // of a job's first batch; each further one has twice as many
+    512;  // the most copies of a job's first batch; each further batch has room for twice as many
 
 using RegistrationState = PinnedMemory::RegistrationState;
 
@@ -50,21 +50,22 @@ Status checkAlive(CopyBatch::Use& use, std::uint64_t address, std::uint64_t byte
   return Ok{};
 }
 
-// The batch's entry for the pin, which it enters at first. Null: the pin is withdrawn.
+// Returns the batch's entry for the pin. The batch enters each pin once. Null: the pin is
+// withdrawn.
 CopyBatch::Use* enter(CopyBatch& batch, const std::shared_ptr<PinnedMemory>& memory) {
   for (CopyBatch::Use& use : batch.uses)
     if (use.pin == memory) return &use;
   if (!memory->enter()) return nullptr;
   batch.uses.push_back({memory});
   CopyBatch::Use& use = batch.uses.back();
-  // Nobody can free host memory that is pinned, and a mapping keeps a peer's memory.
+  // Nobody can free host memory that is pinned, and a mapping keeps a peer's memory alive.
   if (!memory->isDevice() || memory->borrowed.mapping) use.sure = {memory->address, memory->bytes};
   return &use;
 }
 
 // The bytes from `at` on that one call may copy. The registration of a neighbour in the same page
-// may cover the first or the last page of unregistered memory, and the driver refuses a copy that
-// is covered in part.
+// may cover the first or the last page of unregistered memory, and the driver refuses a copy of
+// which only a part is registered.
 std::uint64_t upToEdge(const PinnedMemory& memory, std::uint64_t at, std::uint64_t bytes) {
   if (memory.isDevice() || memory.registration != RegistrationState::kRefused) return bytes;
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -205,7 +206,8 @@ void Copier::cancel(const core::Sink& sink) {
   progress();
 }
 
-// Launches what has room, and takes stock.
+// Launches batches for which streams have room. Then records whether batches are in flight
+// (waits_), and whether the copier needs polls (busy_).
 void Copier::progress() {
   launchAll();
   busy_ = waits_ = false;
@@ -224,7 +226,7 @@ void Copier::progress() {
   busy_ = busy_ || jobs_.hasReports();
 }
 
-// The jobs take turns, so that no one waits for a longer one.
+// The jobs take turns, so that no job waits for a longer job.
 void Copier::launchAll() {
   move::JobQueue stay;
   while (!ready_.empty()) {
@@ -264,7 +266,8 @@ bool Copier::launchOne(GpuJob& job) {
   return true;
 }
 
-// Prepares the batch for an op between other pins. False: the op cannot be in it.
+// Prepares the batch for an op whose pins differ from those of the op before. False: this batch
+// cannot take the op now.
 bool Copier::turnTo(GpuJob& job, const core::Op& op, Filling& filling) {
   Aim aim;
   if (Status aimed = aimAt(job, op, aim); !aimed) {
@@ -275,7 +278,7 @@ bool Copier::turnTo(GpuJob& job, const core::Op& op, Filling& filling) {
   CopyStream& stream = aim.gpu->stream(aim.direction);
   if (filling.stream != nullptr && filling.stream != &stream) return false;
   if (filling.stream == nullptr) {
-    // The GPU soon has work, and then ever more.
+    // The first batch is small, so that the GPU soon has work. Later batches grow.
     const std::size_t copies =
         std::min(job.work.ops.size() - job.next_op,
                  kFirstCopies << std::min<std::uint64_t>(job.moved.batches, 16));
@@ -299,7 +302,7 @@ bool Copier::turnTo(GpuJob& job, const core::Op& op, Filling& filling) {
   return true;
 }
 
-// The pins of an op. Neither, if the job has to wait for a peer's memory.
+// Finds the pins of an op. Leaves both empty if the job has to wait for a peer's memory.
 Status Copier::findPins(GpuJob& job, const core::Op& op, Aim& out) const {
   const auto usable = [&](const CopierPin& pin) {
     return pin.memory && pin.born <= job.born && !pin.memory->withdrawn();
@@ -347,7 +350,8 @@ Status Copier::aimAt(GpuJob& job, const core::Op& op, Aim& out) {
   return Ok{};
 }
 
-// The first copy of a pin of host memory has it registered, and waits for that.
+// The first copy from or to a pin of host memory starts the registration of that memory. The job
+// waits until the registration has ended.
 void Copier::prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const {
   if (host->registration == RegistrationState::kNone)
     registerHost(host, aim.gpu->context(), register_most_);
@@ -357,8 +361,8 @@ void Copier::prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host,
   if (state == RegistrationState::kRefused) aim.most_bytes = kMostPageable;
 }
 
-// Adds ops for the kernel between the pins of the aim: those that need no further check. False:
-// there were none.
+// Adds the next ops between the pins of the aim that are for the kernel and need no further check.
+// False: there were none.
 bool Copier::addSmall(GpuJob& job, const Aim& aim, CopyBatch& batch) {
   if (aim.from_use == nullptr || aim.to_use == nullptr || job.offset != 0) return false;
   const CopyBatch::SureRange from_sure = aim.from_use->sure, to_sure = aim.to_use->sure;
@@ -424,7 +428,7 @@ Status Copier::add(GpuJob& job, const core::Op& op, const Aim& aim, CopyBatch& b
   return Ok{};
 }
 
-// Takes back the batches that the GPUs have ended.
+// Takes back the batches that the GPUs have finished.
 void Copier::collect() {
   const auto now = Clock::now();
   for (const auto& gpu : used_) {

@@ -29,7 +29,7 @@ class OpenGpus {
   OpenGpus(const Settings& settings, std::shared_ptr<EndBell> bell);
   // Opens the GPU, which loads the driver at the first call. May take half a second.
   Result<std::shared_ptr<OpenGpu>> open(std::uint32_t ordinal);
-  // The GPU if it is open.
+  // The GPU if it is open; else null.
   std::shared_ptr<OpenGpu> find(std::uint32_t ordinal) const;
   std::vector<std::shared_ptr<OpenGpu>> all() const;
 
@@ -46,13 +46,13 @@ class OpenGpus {
 struct CopierPin {
   std::shared_ptr<PinnedMemory> memory = {};  // null: a peer in another process has not lent it yet
   std::uint64_t born = 0;
-  std::optional<Error> refused = {};  // it cannot be mapped
+  std::optional<Error> refused = {};  // why the memory cannot be mapped
 };
 // The pins of a peer, by slot. A link owns them.
 using CopierPins = std::unordered_map<std::uint32_t, CopierPin>;
 
-// Kernels end their context if they touch virtual memory that its owner has not opened to their
-// device, so they touch only memory that certainly is.
+// Whether kernels of `gpu` may touch the memory. A kernel breaks its context if it touches virtual
+// memory that is not open to its device. So true means that the memory certainly is open to it.
 bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer);
 
 class Copier : private move::Carrier {
@@ -62,7 +62,7 @@ class Copier : private move::Carrier {
   Copier& operator=(const Copier&) = delete;
   ~Copier() = default;
 
-  // As core::Backend.
+  // core::Backend describes these functions.
   void pin(std::uint32_t slot, std::shared_ptr<PinnedMemory> memory);
   // The names of the peers in other processes that still map the memory, or an empty text.
   using LentTo = std::function<std::string(const PinnedMemory& memory)>;
@@ -71,22 +71,24 @@ class Copier : private move::Carrier {
   PinnedMemory* find(std::uint32_t slot) const;
   std::uint64_t tick() { return ++births_; }
 
-  // As core::Rail. `remote` belongs to the work's link, and stays until close().
+  // core::Rail describes these functions. `remote` belongs to the work's link, and stays until
+  // close().
   std::size_t post(const core::Work& work, const CopierPins& remote);
   void poll(core::Completions& out);
   void cancel(const core::Sink& sink);
   bool busy() const { return busy_ || bell_->rung(); }
-  // Whether batches are in flight of which the bell alone will tell.
+  // Whether batches are in flight. If busy() is false, only the bell reports their ends.
   bool waits() const { return waits_; }
   bool hasEnded() const {
     const std::lock_guard lock(mutex_);
     return jobs_.hasReports();
   }
 
-  // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
+  // core::Link describes close(). Batches that the GPU does not finish soon count as stuck until it
+  // does.
   void close(const core::Link& link, core::Completions& out);
   static std::function<bool()> settling(const std::shared_ptr<Copier>& copier);
-  // Waits for what is in flight, for a limited time. False: the GPU still works on it.
+  // Waits a limited time for the batches in flight. False: a GPU still works on some of them.
   bool stop();
 
  private:
@@ -96,15 +98,15 @@ class Copier : private move::Carrier {
     std::uint64_t born = 0;
     bool waits = false;  // for the registration of host memory
   };
-  // How ops between two pins are copied.
+  // The way in which ops between two pins are copied.
   struct Aim {
     std::shared_ptr<PinnedMemory> from = {}, to = {};
     std::shared_ptr<OpenGpu> gpu = {};
     Direction direction = Direction::kWithin;
     std::uint64_t kernel_below = 0;
     std::uint64_t from_shift = 0, to_shift = 0;  // from the pins' addresses to those of kernels
-    std::uint64_t most_bytes = 0;                // of a batch
-    CopyBatch::Use* from_use = nullptr;          // in the batch
+    std::uint64_t most_bytes = 0;                // of one batch
+    CopyBatch::Use* from_use = nullptr;          // the entry for `from` in the batch
     CopyBatch::Use* to_use = nullptr;
   };
 
@@ -121,8 +123,7 @@ class Copier : private move::Carrier {
     std::optional<Current> current = {};
   };
 
-  // With the mutex held.
-  // As move::Carrier.
+  // The functions below are called with the mutex held. move::Carrier describes the next two.
   void stop(move::Job& job) override { ready_.remove(job); }
   void progressUntil(Clock::time_point until) override;
   void progress();
@@ -151,7 +152,7 @@ class Copier : private move::Carrier {
   bool waits_ = false;
   struct PinSlot {
     CopierPin pin = {};
-    std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked
+    std::optional<Clock::time_point> leaving = {};  // when unpin() was first called
   };
   std::vector<PinSlot> slots_;
 };

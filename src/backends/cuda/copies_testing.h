@@ -21,7 +21,8 @@ inline std::vector<Copy> strided(std::uint64_t count, Copy first, std::uint64_t 
   return copies;
 }
 
-// A run, or one copy, to addresses from `to` on. Most of its numbers are multiples of `unit`.
+// Returns a run of copies, or one copy, that writes to addresses from `to` on. Most of the
+// addresses and lengths are multiples of `unit`.
 inline std::vector<Copy> randomRun(base::Random& random, std::uint64_t space, std::uint64_t unit,
                                    std::uint64_t to) {
   const auto some = [&](std::uint64_t most) { return random.below(most / unit + 1) * unit; };

@@ -29,7 +29,8 @@ Status CopyStream::open(Direction direction) {
   if (direction == Direction::kWithin) most_in_flight_ = kBatchesWithin;
   if (kernel_ == nullptr) return Ok{};
   // Kernels read the rows over the bus, which takes less time than a copy before each launch.
-  // Enough for copies of aligned blocks. A batch of others may have to end earlier.
+  // There is room for the rows of kMostCopies aligned blocks. A batch of unaligned blocks may have
+  // to end earlier.
   const std::size_t rows = RowWriter::roomFor(kMostCopies / 3, groups_ * kMostWarpsOfGroup);
   VIADUCT_TRY(rows_, MappedMemory::allocate(context_, most_in_flight_ * rows * sizeof(Row)));
   for (std::size_t i = 0; i < most_in_flight_; ++i) {
@@ -85,7 +86,8 @@ Status CopyStream::copyByKernel(CopySlot& slot) {
   return kernel_->launch(stream_, count, groups_, arguments);
 }
 
-// Without an event nothing tells when the batch ends, so this waits then.
+// Records the event that reports the batch's end. If that fails, nothing would report the end, so
+// waits for the stream instead.
 Status CopyStream::record(CopySlot& slot) {
   const CUresult recorded = context_->api().eventRecord(slot.ended, stream_);
   slot.recorded = recorded == CUresult::kSuccess;
@@ -124,9 +126,8 @@ void CopyStream::release(Clock::time_point now) {
   rings_ -= std::min<std::size_t>(rings_, 1);
 }
 
-// A batch whose callback cannot be added stays silent, and is polled for. cuLaunchHostFunc's
-// function would not be called after a failure of the GPU, and nobody would see that the batch has
-// ended.
+// A batch whose callback cannot be added stays silent, so the copier polls it. cuLaunchHostFunc
+// would not call its function after a failure of the GPU, so it is not used here.
 void CopyStream::ringFor(Clock::time_point before) {
   if (moved_ > before) return;
   for (; rings_ < in_flight_; ++rings_) {

@@ -29,16 +29,16 @@ using Sizes = std::array<std::uint64_t, kDirections>;
 
 inline constexpr std::size_t kMostCopies = 4096;  // of a batch
 inline constexpr std::size_t kMostPins = 64;      // that a batch touches
-// A batch is launched as a whole, and cancelling waits for all that are launched: about 5 ms at 50
-// GB/s. Drivers report an end up to 0.3 ms late, so there are several batches over a bus. Within a
-// GPU a batch of this size takes 0.1 ms or less.
+// The most bytes of a batch. A cancel waits for all launched batches: about 5 ms over a bus of 50
+// GB/s. Drivers report an end up to 0.3 ms late, so several batches are in flight over a bus.
+// Within a GPU a batch of this size takes 0.1 ms or less.
 inline constexpr std::uint64_t kMostBytesOverBus = 32 * base::kMiB,
                                kMostBytesWithin = 128 * base::kMiB;
 constexpr std::uint64_t mostBytesOfBatch(Direction direction) {
   return direction == Direction::kWithin ? kMostBytesWithin : kMostBytesOverBus;
 }
 
-// Copies that the GPU does at once.
+// Copies that are launched together, and end together.
 struct CopyBatch {
   struct SureRange {
     std::uint64_t address = 0, bytes = 0;
@@ -56,26 +56,27 @@ struct CopyBatch {
   std::uint64_t bytes = 0, most_bytes = 0;
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
-  // For the kernel.
+  // The copies for the kernel: their rows and their number.
   RowWriter rows = {};
   std::size_t kernel_copies = 0;
 
-  // Room for one more op, with two pins more.
+  // True: there is no room for one more op with two more pins.
   bool full() const {
     return engine.size() + kernel_copies >= most_copies || bytes >= most_bytes ||
            (kernel_copies != 0 && rows.written() + RowWriter::kMostOfCopy > most_rows) ||
            uses.size() + 2 > kMostPins;
   }
-  // Copies that it can still have, if they are for the kernel.
+  // The number of further copies that the batch can have, if they are for the kernel.
   std::size_t kernelRoom() const { return most_copies - engine.size() - kernel_copies; }
   bool empty() const { return engine.empty() && kernel_copies == 0; }
-  // Leaves the pins.
+  // Empties the batch, and leaves the pins that it has entered.
   void clear();
 };
 
 class CopyStream {
  public:
-  // In flight at once. Within a GPU they are short, and few tables of rows stay in the caches.
+  // The most batches in flight. Within a GPU batches are short, and the tables of rows of only a
+  // few batches stay in the caches.
   static constexpr std::size_t kBatches = 8, kBatchesWithin = 3;
 
   // `kernel` may be null. It outlives the stream. A launch has at most `groups` groups of threads.
@@ -90,8 +91,8 @@ class CopyStream {
   // The batch to fill and launch next; null: all are in flight. It will have at most `copies`
   // copies, of about `bytes` bytes each.
   CopyBatch* next(std::size_t copies, std::uint64_t bytes);
-  // Launches next(), with the context current. Also after an error, the batch comes back from
-  // finish(), because a part of it may have begun.
+  // Launches next(), with the context current. Even after an error the batch comes back from
+  // finished(), because a part of it may have begun.
   Status launch(Clock::time_point now);
   // The oldest batch if the GPU has ended it, with its error if it failed. release() it next.
   struct FinishedBatch {
@@ -105,7 +106,7 @@ class CopyStream {
   void ringFor(Clock::time_point before);
   // Whether a batch is in flight that will not ring.
   bool silent() const { return rings_ < in_flight_; }
-  // Waits for all batches. For calibration.
+  // Waits for all batches. Calibration uses this.
   Status synchronize();
 
  private:
@@ -115,7 +116,7 @@ class CopyStream {
     bool recorded = false;
     std::optional<Error> why = {};
     Row* rows = nullptr;
-    CUdeviceptr kernel_rows = 0;  // the same, as kernels address them
+    CUdeviceptr kernel_rows = 0;  // the address of `rows` for kernels
   };
   CopyStream(std::shared_ptr<const Context> context, const GpuKernel* kernel, std::uint32_t groups,
              std::shared_ptr<EndBell> bell)
@@ -133,12 +134,12 @@ class CopyStream {
   const std::uint32_t groups_;
   const std::shared_ptr<EndBell> bell_;
   CUstream stream_ = nullptr;
-  CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
+  CUstream ringing_ = nullptr;  // for callbacks, because these delay their stream
   MappedMemory rows_;           // of all batches
   std::array<CopySlot, kBatches> slots_;
   std::size_t most_in_flight_ = kBatches;
   std::size_t oldest_ = 0, in_flight_ = 0;
-  std::size_t rings_ = 0;         // the oldest ones ring
+  std::size_t rings_ = 0;         // so many of the oldest batches will ring
   Clock::time_point moved_ = {};  // when a batch was launched, or seen to have ended
 };
 

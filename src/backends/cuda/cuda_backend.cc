@@ -15,8 +15,8 @@
 namespace viaduct::cuda {
 namespace {
 
-// Callbacks of batches over a bus can come when all batches in flight have ended, and the bus is
-// idle then.
+// The pause before lookLater() looks for ended batches. Over a bus a callback can come as late as
+// the end of all batches in flight, and the bus would be idle until then.
 constexpr std::chrono::milliseconds kLookEvery{1};
 
 Error refused(const Segment& memory, std::string detail, std::string remedy) {
@@ -187,7 +187,8 @@ Status CudaBackend::unpin(std::uint32_t slot) {
   });
 }
 
-// A mapping cannot be taken back, so a limited peer maps only pins for its session alone.
+// A mapping cannot be taken back. So a peer that is limited by its card maps only pins that are for
+// its session alone.
 const PinnedMemory* CudaBackend::pinned(std::uint64_t number, const core::PinRights& rights) const {
   const auto slot = slots_.find(number);
   const PinnedMemory* const found = slot == slots_.end() ? nullptr : copier_->find(slot->second);

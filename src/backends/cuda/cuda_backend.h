@@ -42,7 +42,8 @@ class CudaBackend final : public core::Backend {
   void dismiss(CudaLink* link) { std::erase(links_, link); }
   void adopt(std::shared_ptr<Lender> lender);
   void ring() { bell_->ring(); }
-  // Looks once more for batches that have ended, although no callback tells of them.
+  // After a short pause, has the agent look once more for ended batches whose callbacks have not
+  // come.
   void lookLater();
   // Returns memory of peers that no batch uses any more.
   void giveBack();

@@ -69,7 +69,7 @@ void CudaLink::addPin(const core::RemotePin& pin) {
   auto memory = findPinned(key->pin);
   if (!memory || memory->address != pin.info.address || memory->bytes != pin.info.bytes) return;
   if (memory->isDevice()) {
-    // Without the GPU here, transfers go through host memory of both agents.
+    // If the GPU cannot be opened here, transfers go through host memory of both agents.
     if (const Status used = backend_.use(*memory); !used) {
       base::log(base::LogLevel::kWarning, "cuda: no direct copies of {}'s memory: {}", seed_.peer,
                 used.error().text());
@@ -109,8 +109,8 @@ std::optional<std::string_view> CudaLink::reaches(OpKind kind, std::uint32_t loc
   return pageable(*local) || pageable(remote) ? "pageable" : "direct";
 }
 
-// Whether a GPU copies between the two. The driver copies between all GPUs' memory of cuMemAlloc.
-// Other memory has to be open to the GPU of the local memory.
+// Whether a GPU can copy between the two pins. The driver copies memory of cuMemAlloc between any
+// two GPUs. Other memory has to be open to the GPU of the local memory.
 bool CudaLink::canCopy(const PinnedMemory& local, const PinnedMemory& remote) const {
   if (!local.isDevice() || !remote.isDevice()) return local.isDevice() || remote.isDevice();
   const auto gpu = backend_.gpus()->find(local.buffer->context->ordinal());

@@ -25,8 +25,8 @@ class EndBell {
   }
   int fd() const { return fd_.get(); }
 
-  // Writes before it sets the flag: clear() between the two would leave the descriptor readable,
-  // and nothing would read it.
+  // Writes to the descriptor before it sets the flag. In the other order, a clear() between the two
+  // steps would find nothing to read, and the descriptor would stay readable.
   void ring() {
     if (rung()) return;
     const std::uint64_t one = 1;
@@ -34,7 +34,7 @@ class EndBell {
     rung_.store(true, std::memory_order_release);
   }
   bool rung() const { return rung_.load(std::memory_order_acquire); }
-  // Call it before looking for what has ended.
+  // Call clear() before looking for ended batches.
   void clear() {
     if (!rung_.exchange(false, std::memory_order_acq_rel)) return;
     std::uint64_t rings = 0;

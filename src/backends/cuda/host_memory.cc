@@ -19,7 +19,7 @@ namespace {
 
 using RegistrationState = PinnedMemory::RegistrationState;
 
-// The thread of this process that registers. It is never ended.
+// The thread of this process that registers host memory. It never ends.
 class Registrar {
  public:
   void add(std::function<void()> work) {
@@ -37,7 +37,8 @@ class Registrar {
     bells_.push_back(bell);
   }
 
-  // A live registration that contains the memory. Only the thread calls it, and remember().
+  // A live registration that contains the memory. Only the registering thread calls find() and
+  // remember().
   std::shared_ptr<const HostRegistration> find(std::uint64_t address, std::uint64_t bytes) {
     std::erase_if(known_, [](const auto& one) { return one.expired(); });
     for (const auto& one : known_)

@@ -34,15 +34,15 @@ class HostRegistration {
   const std::shared_ptr<const Context> context_;
 };
 
-// Starts the registration of a pin of host memory, unless one has started. It ends as kDone, or as
-// kForeign: the driver knows the memory already, or as kRefused. Then all bells ring. `most`: the
+// Starts the registration of a pin of host memory, unless one has started. It ends as kDone, as
+// kRefused, or as kForeign if the driver knows the memory already. Then all bells ring. `most`: the
 // bytes that this process may have registered.
 void registerHost(const std::shared_ptr<PinnedMemory>& memory,
                   const std::shared_ptr<const Context>& context, std::uint64_t most);
 // Ends the registration of a withdrawn pin that nobody uses. False: it is not over yet. The bells
 // ring when it is.
 bool unregisterHost(const std::shared_ptr<PinnedMemory>& memory);
-// Rings this bell as well, as long as it exists.
+// From now on this bell rings as well when a registration ends, as long as the bell exists.
 void addBell(const std::shared_ptr<EndBell>& bell);
 
 }  // namespace viaduct::cuda

@@ -50,7 +50,7 @@ Result<base::Fd> exported(const Context& context, const MemoryRange& range) {
   return base::Fd(fd);
 }
 
-// Describes a range; virtual memory adds a descriptor.
+// Describes a range. For virtual memory, also appends a descriptor to `fds`.
 Result<SharedRange> shared(const DeviceBuffer& buffer, const MemoryRange& range,
                            std::vector<base::Fd>& fds) {
   VIADUCT_CHECK(checkAlive(*buffer.context, range));
@@ -80,7 +80,7 @@ void Lender::lend(std::uint64_t number, const PinnedMemory* memory) {
     done = offer(number, *memory);
   }
   if (done) return;
-  // Ranges that were offered before the failure are returned as well: the peer drops them.
+  // The peer also drops the ranges of this pin that were offered before the failure.
   static_cast<void>(host_->send(encode(MemoryRefused{number, done.error().text()})));
 }
 
@@ -126,7 +126,8 @@ bool Lender::takeBack(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto one = lent_.find(number);
   if (one == lent_.end() || peerIsGone()) return true;
-  // If this cannot be sent, the session ends soon, and then the lifeline tells.
+  // If the message cannot be sent, the session ends soon. Then the lifeline shows when the peer
+  // maps nothing any more.
   if (!std::exchange(one->second.recalled, true) && host_ != nullptr)
     static_cast<void>(host_->send(encode(MemoryRecalled{number})));
   return false;

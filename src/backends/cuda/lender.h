@@ -18,7 +18,7 @@
 
 namespace viaduct::cuda {
 
-// It outlives its link, because the peer may keep mappings after the session's end.
+// A Lender outlives its link, because the peer may keep mappings after the session's end.
 class Lender {
  public:
   Lender(std::string peer, core::LinkHost& host) : peer_(std::move(peer)), host_(&host) {}
@@ -28,9 +28,9 @@ class Lender {
   void returned(std::uint64_t number);
   // The owner releases the pin. False: the peer still maps it.
   bool takeBack(std::uint64_t number);
-  // The session has ended.
+  // Call it when the session has ended.
   void detach();
-  // True while the peer maps neither released memory nor, after the session's end, any.
+  // True if the peer maps no released memory and, after the session's end, no memory at all.
   bool settled();
   const std::string& peer() const { return peer_; }
 
@@ -44,7 +44,7 @@ class Lender {
   core::LinkHost* host_;  // null: the session has ended
   struct LentPin {
     bool recalled = false;                            // the peer was asked to return it
-    std::shared_ptr<const DeviceBuffer> buffer = {};  // memory of allocate() stays until then
+    std::shared_ptr<const DeviceBuffer> buffer = {};  // keeps memory of allocate() as long
   };
   std::map<std::uint64_t, LentPin> lent_;  // pins that the peer may map, by number
   base::Fd lifeline_;  // reports an end of file once the peer has closed its end

@@ -15,10 +15,11 @@
 namespace viaduct::cuda {
 namespace {
 
-// Groups of 512 threads, each with four loads of 16 bytes in flight. The memory of an H200 needs
-// about 4 MiB in flight, PCIe and NVLink far less. There all other multiprocessors stay free.
+// The groups of a launch. Each has 512 threads with four loads of 16 bytes in flight. The memory of
+// an H200 needs about 4 MiB in flight. PCIe and NVLink need far less, so a launch over them leaves
+// other multiprocessors free.
 constexpr std::uint32_t kGroupsWithin = 128, kGroupsOverBus = 16;
-// Without a measurement.
+// The sizes that are used without a measurement.
 constexpr Sizes kUsualKernelBelow = {64 * base::kKiB, 64 * base::kKiB, base::kMiB};
 
 // The measured sizes of this process's devices.
@@ -35,7 +36,7 @@ Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32
   VIADUCT_TRY(auto context, Context::retain(driver, ordinal));
   const std::shared_ptr<OpenGpu> out(new OpenGpu(std::move(context)));
   if (kernel_below != std::uint64_t{0}) {
-    // The copy engines copy everything then.
+    // With 0 the copy engines copy everything, and no kernel is needed.
     auto loaded = GpuKernel::load(out->context_, kCopyRowsPtx, "viaduct_copy_rows");
     if (loaded) {
       out->kernel_ = *std::move(loaded);
@@ -70,7 +71,7 @@ Status OpenGpu::measure() {
     all.emplace(key, fresh);
     return fresh;
   });
-  // The GPU's memory is full, which it often is.
+  // Often the GPU's memory is full, so that there is no room for the buffers of the calibration.
   if (!sizes && sizes.error().code == Code::kExhausted) {
     base::log(base::LogLevel::kInfo, "cuda: {}: not calibrated: {}", context_->device().name,
               sizes.error().text());

@@ -26,7 +26,7 @@ using GpuId = std::array<unsigned char, 16>;  // a UUID
 
 class OpenGpu {
  public:
-  // `kernel_below`: nothing measures the sizes; otherwise the same size in each direction. Takes
+  // `kernel_below`: the size for each direction; if it is empty, open() measures the sizes. Takes
   // some tens of milliseconds at the first call for a device.
   static Result<std::shared_ptr<OpenGpu>> open(const Driver& driver, std::uint32_t ordinal,
                                                AutoSize kernel_below,
@@ -43,10 +43,11 @@ class OpenGpu {
   std::uint64_t kernelBelow(Direction direction) const {
     return kernel_below_[static_cast<std::size_t>(direction)];
   }
-  // Whether kernels here reach memory of that device. The first call for a device enables it.
+  // Whether kernels here reach memory of that device. The first call for a device enables this
+  // access.
   bool canReach(const Context& other);
-  // Whether this GPU can address memory of the GPU with that UUID. True if this process does not
-  // see that GPU: only the attempt to map its memory shows it then.
+  // Whether this GPU can address memory of the GPU with that UUID. Also true if this process does
+  // not see that GPU: then only the attempt to map its memory gives the answer.
   bool mayAddress(const GpuId& other) const;
   // "GPU 0 (NVIDIA H100), kernel below 32KiB (in), 16KiB (out), 4MiB (within)".
   std::string description() const;
@@ -61,7 +62,7 @@ class OpenGpu {
 
   const std::shared_ptr<const Context> context_;
   std::unique_ptr<const GpuKernel> kernel_;
-  std::string no_kernel_ = {};  // the reason
+  std::string no_kernel_ = {};  // why kernel_ is null
   std::array<std::unique_ptr<CopyStream>, kDirections> streams_;
   Sizes kernel_below_ = {};
   const std::shared_ptr<BlockSummer> summer_;

@@ -15,7 +15,7 @@ Error protocol(const char* what) {
   return {.code = Code::kProtocol, .operation = "map memory of a peer", .detail = what};
 }
 
-// An allocation, opened by its legacy handle.
+// A peer's allocation, opened by its legacy handle.
 class LegacyMapping final : public PeerMapping {
  public:
   explicit LegacyMapping(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
@@ -40,7 +40,7 @@ class LegacyMapping final : public PeerMapping {
   const std::shared_ptr<const Context> context_;
 };
 
-// Virtual memory, at one range of addresses.
+// Virtual memory of a peer, mapped at one contiguous range of addresses.
 class VirtualMapping final : public PeerMapping {
  public:
   VirtualMapping(std::shared_ptr<const Context> context, std::uint64_t bytes)

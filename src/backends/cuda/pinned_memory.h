@@ -25,7 +25,8 @@ class PeerMapping;
 
 // Memory of a GPU that a peer in another process has lent.
 struct Borrowed {
-  // The peer notices when the last copy of this closes, so it stays open longer than the mapping.
+  // The peer takes its memory back when the last copy of this descriptor closes. So the descriptor
+  // has to stay open longer than the mapping.
   std::shared_ptr<const base::Fd> lifeline = {};
   std::shared_ptr<const PeerMapping> mapping = {};  // null: the memory is this process's
   std::uint64_t shift = 0;                          // from the peer's addresses to ours
@@ -67,17 +68,18 @@ class PinnedMemory {
   // Host memory's registration with the driver. host_memory.h changes it.
   enum class RegistrationState : std::uint8_t { kNone, kPending, kDone, kForeign, kRefused };
   std::atomic<RegistrationState> registration{RegistrationState::kNone};
-  // Set before kDone, and not changed before the memory is withdrawn and unused.
+  // Set before `registration` becomes kDone. Changes only after the memory is withdrawn and unused.
   std::shared_ptr<const HostRegistration> registered;
 
  private:
-  // Sequentially consistent: an entering thread and the withdrawing owner must not miss each other.
+  // Both are sequentially consistent, so that an entering thread sees the withdrawal, or the
+  // withdrawing owner sees the thread.
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> withdrawn_{false};
 };
 
 // The pins of all agents of this process by number, so that agents of one process find each
-// other's. Each gets its number, which the key of the pin has.
+// other's. publish() gives the pin its number, which the key of the pin contains.
 void publish(const std::shared_ptr<PinnedMemory>& memory);
 void retract(const PinnedMemory& memory);
 std::shared_ptr<PinnedMemory> findPinned(std::uint64_t number);

@@ -4,17 +4,18 @@ namespace viaduct::cuda {
 namespace {
 
 constexpr std::uint32_t kWidest = RowWriter::kWidest;
-// A warp that has started all loads that it can has half of these bytes. More rows would cost the
-// host more time than they save on the GPU.
+// Twice the bytes that a warp can have in flight. Smaller rows would cost the host more time than
+// they save on the GPU.
 constexpr std::uint64_t kLeastBytesOfRow = 2 * std::uint64_t{kLanes} * kInFlight * kWidest;
-// A shorter block stays whole, because separate rows for its ends cost more than narrow accesses.
+// A block shorter than this stays whole, because separate rows for its ends cost more than narrow
+// accesses.
 constexpr std::uint64_t kLeastAligned = 1024;
 
 std::uint64_t dividedUp(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 std::uint64_t upToWidest(std::uint64_t bytes) { return dividedUp(bytes, kWidest) * kWidest; }
 
-// The widest access that divides all numbers whose bits are in `bits`.
+// The bytes of the widest access that divides all numbers that were combined by | into `bits`.
 std::uint32_t widestFor(std::uint64_t bits) {
   bits |= kWidest;
   const auto lowest = static_cast<std::uint32_t>(bits & (0 - bits));
@@ -47,7 +48,8 @@ void RowWriter::begin(Row* rows, std::uint64_t bytes, std::uint32_t warps) {
   sized_ = 0;
 }
 
-// Separates the ends of long blocks, if wider accesses then move the bytes between them.
+// Writes the rows of the run. The ends of long blocks get rows of their own if wider accesses can
+// then move the bytes between the ends.
 void RowWriter::endRun() {
   Row run = run_;
   run_.count = 0;
@@ -72,7 +74,7 @@ void RowWriter::addRows(const Row& run) {
     addPieces(run.from + block * run.from_step, run.to + block * run.to_step, run.bytes);
 }
 
-// Blocks are mostly of one size, so what needs a division is kept.
+// Most blocks have one size, so the results of the divisions are kept for the next block.
 void RowWriter::size(std::uint64_t bytes) {
   sized_ = bytes;
   blocks_ = most_ / bytes;

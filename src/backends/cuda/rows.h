@@ -26,14 +26,14 @@ class RowWriter {
   static constexpr std::uint32_t kWidest = 16;  // bytes of an access
   // Most rows that one copy adds: pieces, and both ends.
   static constexpr std::size_t kMostPieces = 512, kMostOfCopy = kMostPieces + 4;
-  // Room for so many copies, of which the first one has about the average size.
+  // The room that the rows of `copies` copies need, if the first copy has about the average size.
   static constexpr std::size_t roomFor(std::size_t copies, std::uint32_t warps) {
     return 3 * copies + 2 * kRowsOfWarp * std::max<std::size_t>(warps, 1) + kMostOfCopy;
   }
 
   // The rows go to `rows`, for a launch of `warps` warps that moves about `bytes` bytes.
   void begin(Row* rows, std::uint64_t bytes, std::uint32_t warps);
-  // There is room for kMostOfCopy further rows.
+  // The caller ensures that there is room for kMostOfCopy further rows.
   void add(const Copy& copy) {
     const bool may_join = copy.bytes <= most_ / 2;
     if (may_join && copy.bytes == run_.bytes && joins(copy)) return;
@@ -90,8 +90,8 @@ class RowWriter {
   std::uint64_t most_ = 0;    // bytes of a row
   Row run_ = {};              // not written yet, and without a width
   std::uint64_t sized_ = 0;   // the size of block that the next two are for
-  std::uint64_t blocks_ = 0;  // of a row; 0: a block is several rows
-  std::uint64_t piece_ = 0;   // of a block, for a row
+  std::uint64_t blocks_ = 0;  // blocks of a row; 0: a block is several rows
+  std::uint64_t piece_ = 0;   // bytes of a block that one row has
 };
 
 }  // namespace viaduct::cuda

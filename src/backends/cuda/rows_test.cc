@@ -28,7 +28,8 @@ struct Sources {
   }
 };
 
-// Blocks of which a row of `most` bytes has one only are no runs.
+// Returns the number of runs. Blocks that are too large for two of them to share a row of `most`
+// bytes form no runs.
 std::uint64_t runsOf(const std::vector<Copy>& copies, std::uint64_t most) {
   std::uint64_t runs = 0, length = 0;
   for (std::size_t i = 0; i < copies.size(); ++i, ++length) {

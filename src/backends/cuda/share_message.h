@@ -20,7 +20,7 @@ namespace viaduct::cuda {
 inline constexpr std::size_t kMostSharedRanges = 65536;  // of a pin
 inline constexpr std::size_t kRangesOfOffer = 15;        // a message carries 16 descriptors
 
-// The key of a pin for peers: Backend::pin.
+// The key of a pin for peers, as Backend::pin returns it.
 struct MemoryKey {
   std::uint64_t pin = 0;  // PinnedMemory::number
   MemoryClass memory_class = MemoryClass::kHost;

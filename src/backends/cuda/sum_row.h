@@ -10,7 +10,7 @@ struct SumRow {
   std::uint64_t address = 0;
   std::uint64_t offset = 0;  // in the block, a multiple of 8
   std::uint32_t bytes = 0;
-  std::uint32_t piece = 0;  // to which the host adds the row's sums
+  std::uint32_t piece = 0;  // index of the piece to whose sums the host adds the row's
 };
 static_assert(sizeof(SumRow) == 24, "the kernel's table has no padding");
 

@@ -33,7 +33,7 @@ std::uint32_t cutSums(std::span<const core::BlockPiece> pieces, std::uint64_t mo
   for (std::uint32_t number = 0; number < pieces.size(); ++number) {
     core::BlockPiece left = pieces[number];
     while (left.bytes != 0) {
-      // Up to the end of a stripe, then whole stripes, then the rest.
+      // Takes the bytes up to the end of a stripe, then whole stripes, then the rest.
       std::uint64_t bytes = std::min(left.bytes, most);
       if (const std::uint64_t into = left.offset % base::kStripeBytes; into != 0)
         bytes = std::min(left.bytes, base::kStripeBytes - into);

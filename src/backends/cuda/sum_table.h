@@ -10,13 +10,13 @@
 
 namespace viaduct::cuda {
 
-// The largest row, for a launch of `warps` warps at once.
+// The most bytes of a row, for a launch of `warps` warps over `bytes` bytes.
 std::uint64_t mostBytesOfSumRow(std::uint64_t bytes, std::uint32_t warps);
 
 // The bytes of all pieces.
 std::uint64_t bytesOf(std::span<const core::BlockPiece> pieces);
 
-// Room for the rows of the pieces, which have so many bytes together.
+// The room that the rows of `pieces` pieces need, which have `bytes` bytes together.
 constexpr std::size_t roomForSums(std::size_t pieces, std::uint64_t bytes, std::uint64_t most) {
   return 3 * pieces + bytes / most;
 }

@@ -21,7 +21,7 @@ constexpr std::array kCounts{
     Count{"exhaust", &FakeOptions::exhaust, 0, 1'000'000}, Count{"far", &FakeOptions::far, 0, 1},
     Count{"pose", &FakeOptions::pose, 0, 1}};
 
-// In the order of Lie.
+// The names of the lies, in the order of the values of Lie.
 constexpr std::array<std::string_view, 5> kLies{"none", "corrupt", "swap", "shift", "stale"};
 
 bool readPart(std::string_view part, FakeOptions& into) {

@@ -24,8 +24,8 @@ inline base::Guarded<std::set<std::thread::id>> pollers;
 // A test's function that each poll calls first. False: the poll moves nothing.
 using Interruption = std::function<bool()>;
 inline base::Guarded<Interruption> interruption;
-// A test's function that plays DirectMover::moveNow(). Transfers that are planned meanwhile use it
-// if they have one rail. Null: fake rails do not move directly.
+// A test's function that plays DirectMover::moveNow(). Transfers that are planned while it is set
+// use it if they have one rail. Null: fake rails do not move directly.
 using DirectMove = std::function<core::DirectMover::Outcome(core::DirectMover::Progress&,
                                                             const std::atomic<bool>&)>;
 inline base::Guarded<DirectMove> direct_move;

@@ -37,7 +37,8 @@ class Bounce {
     return memory_.data() + std::uint64_t{buffer} * kMostBytes;
   }
 
-  // Copies by the kernel, which finds unmapped memory without a signal. False: it is not mapped.
+  // Copies by a system call, which reports unmapped memory without a signal. False: the memory is
+  // not mapped.
   bool copyOut(std::uint32_t buffer, std::uint64_t from, std::byte* to, std::size_t bytes) const {
     return copied(::pread(memory_.fd(), to, bytes, place(buffer, from)), bytes);
   }

@@ -22,8 +22,9 @@ struct Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// The first piece of `left` bytes between this address and this offset. Only pieces that O_DIRECT
-// cannot move themselves bounce. The blocks that contain a piece have at most kMostBytes.
+// Cuts the first piece off `left` bytes between this address in memory and this offset in the file.
+// A piece bounces only if O_DIRECT cannot move it directly. The blocks that contain a piece have at
+// most kMostBytes.
 inline Cut nextCut(std::uint64_t address, std::uint64_t offset, std::uint64_t left,
                    const Alignment& rules) {
   const auto piece = [](std::uint64_t bytes, bool bounces) {

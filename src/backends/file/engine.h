@@ -35,19 +35,20 @@ class Engine {
   static constexpr std::uint32_t kNoToken = ~0U;
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
-  // One of them is readable while next() has something.
+  // Descriptors, of which at least one is readable while next() has something.
   virtual std::vector<int> fds() const = 0;
 
-  // Queues an I/O, which submit() hands to the kernel. At most `depth` tokens are in flight. It
+  // Queues an I/O, which submit() hands to the kernel. At most `depth` tokens are in flight. An I/O
   // ends with EAGAIN or EOPNOTSUPP if it has to be repeated with Io::blocks.
   virtual void start(std::uint32_t token, const Io& io) = 0;
-  // Runs `call` on a thread, and ends with its result. Nothing tells of the end of kNoToken.
+  // Runs `call` on a thread, and ends with its result. The end of a call with kNoToken is not
+  // reported.
   virtual void call(std::uint32_t token, std::function<int()> call) = 0;
   // Ends an I/O or call early that no thread has begun. It still ends exactly once.
   virtual void cancel(std::uint32_t token) = 0;
   // False: the kernel has no room now, so call again.
   virtual bool submit() { return true; }
-  // Takes one that has ended. False: there is none.
+  // Takes an I/O or a call that has ended. False: there is none.
   virtual bool next(EndedIo& ended) = 0;
 
   // Registration is optional: -1, or false, means that the engine has none.

@@ -76,7 +76,7 @@ FileBackend::FileBackend(const core::BackendContext& context, std::shared_ptr<Fi
 }
 
 // Wakes a sleeping agent, which then polls the rail. A wake counts as progress only if the poll
-// ends a transfer: a wait for a long one does not spin between its reads and writes.
+// ends a transfer: a wait for a long transfer then does not spin between its reads and writes.
 Status FileBackend::start() {
   if (!watches_.empty()) return Ok{};
   for (const int fd : mover_->start()) {
@@ -105,7 +105,7 @@ std::unique_ptr<core::Link> FileBackend::link(core::LinkSeed /*seed*/, core::Lin
   return std::make_unique<FileLink>(mover_);
 }
 
-// Its links lead only to this agent, so the audience does not matter.
+// The links of this backend lead only to this agent, so the audience does not matter.
 Result<core::Bytes> FileBackend::pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
                                         const Segment& memory) {
   FileTarget target{.address = memory.address,

@@ -14,7 +14,7 @@
 namespace viaduct::testing {
 namespace {
 
-// Both engines, with and without the page cache.
+// A parameter of the tests: one of both engines, with or without the page cache.
 struct Way {
   std::string engine, direct;
 };
@@ -300,7 +300,7 @@ TEST_F(FilePins, OfTenThousandFilesNeedFewDescriptors) {
   const auto there = Blocks::list(extents);
   const auto here = Blocks::strided({.base = memory.info().address, .bytes = 512, .count = kFiles});
   ASSERT_TRUE(there && here);
-  // The memory is a pin too.
+  // The memory's pin is in the list too, so it gets one entry more than kFiles.
   const auto until = std::chrono::steady_clock::now() + 60s;
   while (self_->pins().size() <= kFiles && std::chrono::steady_clock::now() < until) agent_->poll();
   Status moved = run(OpKind::kWrite, {.blocks = *here}, {.blocks = *there});
@@ -317,7 +317,7 @@ TEST_F(FilePins, OfTenThousandFilesNeedFewDescriptors) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// One thread opens the file, and is the only one.
+// The thread that opens the file is the only one that is started.
 TEST_F(FilePins, NeedOneThreadAtMostIfTheirReadsBypassThePageCache) {
   const auto threads = [] {
     std::size_t count = 0;

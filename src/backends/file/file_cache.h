@@ -20,16 +20,16 @@ class FileCache {
     bool opening = false;       // a thread opens it, and then calls opened()
     bool fixed = false;         // registered with the engine
     std::uint32_t users = 0;    // pieces in flight
-    std::uint64_t used_at = 0;  // the count of uses, at the last one
+    std::uint64_t used_at = 0;  // the count of uses when it was last used
   };
   FileCache(std::uint32_t most, Engine& engine) : engine_(engine), entries_(most) {}
 
   // Counts a user of the file. An entry without a descriptor is a new one: the caller has the file
   // opened. Nothing: all descriptors are in use, or the file is being opened for another user.
-  // `hint` is the place that the file had the last time.
+  // `hint` is the index that the file's entry had at its last use.
   std::optional<std::uint32_t> use(const OpenedFile& file, std::uint32_t hint);
   void release(std::uint32_t place) { --entries_[place].users; }
-  // The end of an opening. Without a descriptor it has failed.
+  // Ends the opening of a file. Without a descriptor the opening has failed.
   void opened(std::uint32_t place, base::Fd fd);
   const CachedFile& operator[](std::uint32_t place) const { return entries_[place]; }
   // Closes the file, once nothing uses it. Called after the last pin of the file is gone.

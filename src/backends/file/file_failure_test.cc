@@ -81,7 +81,7 @@ TEST_F(FileFailure, AFileThatWasReplacedOrRemovedIsAnError) {
   const Pin file = pinned(Segment::file(path()));
   const Pin memory = allocated(kMiB);
   make("other", kMiB, 2);
-  // Before the first use, and after it.
+  // One file is replaced before its first use, and one is removed after it.
   ASSERT_EQ(::rename(path("other").c_str(), path().c_str()), 0);
   expectError(read(file, 0, memory, 0, kMiB), Code::kNotFound, {"another file", "replaced"});
   const Pin again = pinned(Segment::file(path()));
@@ -209,7 +209,8 @@ TEST_F(FileFailure, TheTransferOfAReleasedFileEnds) {
   }
 }
 
-// With little in flight, so that a slow disk ends a cancelled transfer within the grace.
+// Only one read is in flight at a time, so that a slow disk ends a cancelled transfer within the
+// grace.
 TEST_F(FileFailure, ACancelledTransferEnds) {
   Settings with = settings();
   with.others["VIADUCT_FILE_QUEUE_DEPTH"] = "1";
@@ -282,7 +283,8 @@ bool forbidUring() {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// Runs in a child without threads of this process. Returns its exit status.
+// Runs `body` in a forked child, which has none of this process's threads. Returns the child's exit
+// status.
 template <class F>
 int inChild(F body) {
   const pid_t child = ::fork();
@@ -324,7 +326,7 @@ TEST(FileWithoutUring, ThreadsReadWhereTheSystemForbidsIt) {
   EXPECT_TRUE(WIFEXITED(named) && WEXITSTATUS(named) == 2) << "the remedy is named: " << named;
 }
 
-// Writes the number of a round to all blocks, until it is killed.
+// Writes the number of each round to all blocks, until the process is killed.
 int writesUntilKilled(const std::string& file, int ready) {
   auto agent = Agent::open({.name = "child", .listen = {}, .backends = {"file"}});
   if (!agent) return 1;

@@ -28,7 +28,7 @@ class FileHang : public FileTest, public ::testing::WithParamInterface<std::stri
     file_.emplace(pinned(Segment::file(disk_->file())));
     memory_.emplace(allocated(kBytes));
   }
-  // Calls that hang end first, and the agent before its clock.
+  // Ends the hanging calls first, and the agent before its clock.
   void TearDown() override {
     disk_->release();
     file_.reset();
@@ -64,7 +64,8 @@ class FileHang : public FileTest, public ::testing::WithParamInterface<std::stri
     EXPECT_EQ(ended.error().code, Code::kTimeout) << ended.error().text();
     EXPECT_FALSE(self_->settled()) << "the kernel still has the read";
   }
-  // Lets the disk answer, and waits until the memory is safe. Then nobody touches it.
+  // Lets the disk answer, and waits until the memory is settled. Then fills it with a pattern,
+  // which nobody may change: expectRecovered() checks that.
   void expectMemoryAtRest() {
     disk_->release();
     const auto until = Clock::now() + 30s;
@@ -123,7 +124,8 @@ TEST_P(FileHang, OtherFilesGoOn) {
   }
 }
 
-// The kernel cancels or awaits the work of a thread that ends, if it runs on threads of the kernel.
+// If io_uring runs work on kernel threads, the kernel cancels or awaits it when the thread that
+// submitted it ends.
 TEST_P(FileHang, TheThreadThatPostedEnds) {
   ASSERT_TRUE(read(*file_, 0, *memory_, 0, kBytes));
   std::optional<Transfer> transfer;

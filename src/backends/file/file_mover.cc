@@ -79,8 +79,8 @@ void FileMover::stop() {
   if (!jobs_.drain(nullptr, *this)) leaveBehind();
 }
 
-// Hands the mover to a thread. If none starts, the mover stays for ever, because the threads of its
-// engine use its files.
+// Hands the mover to a thread. If no thread can start, the mover stays for ever, because the
+// threads of its engine use its files.
 void FileMover::leaveBehind() {
   const auto wait = [self = shared_from_this()] {
     while (!self->jobs_.idle()) self->progressUntil(Clock::time_point::max());
@@ -157,7 +157,7 @@ void FileMover::poll(core::Completions& out) {
   collect(out);
 }
 
-// Takes what has ended, and submits what there is room for.
+// Takes the pieces that have ended, and submits as many further pieces as there is room for.
 void FileMover::progress() {
   goes_on_ = false;
   pieces_->reap(finished_);
@@ -169,7 +169,7 @@ void FileMover::progress() {
     for (auto& target : std::exchange(stuck_, {})) drop(std::move(target));
 }
 
-// Cuts one piece of each job of a class in turn, so that no job waits for a longer one.
+// Cuts one piece of each job of a class in turn, so that no job waits for a longer job.
 void FileMover::cutUp() {
   std::uint32_t room = std::min(pieces_->room(), kMostAtOnce);
   while (!ready_.empty() && room != 0 && in_flight_ < kMostInFlight) {

@@ -48,32 +48,32 @@ class FileMover : public std::enable_shared_from_this<FileMover>, private move::
   // "uring" or "threads", once started.
   bool usesUring() const { return pieces_ && pieces_->engine().name() == "uring"; }
 
-  // As core::Backend.
+  // core::Backend describes pin() and unpin().
   void pin(std::uint32_t slot, FileTarget target);
   Status unpin(std::uint32_t slot);
   FileTarget* find(std::uint32_t slot) const;  // null: there is none, or it is being released
 
-  // As core::Rail.
+  // core::Rail describes these functions.
   std::size_t post(const core::Work& work);
   void poll(core::Completions& out);
   void collect(core::Completions& out) { jobs_.takeReports(out); }
   void cancel(const core::Sink& sink) { jobs_.cancel(sink); }
   bool busy() const { return jobs_.hasReports() || goes_on_; }
 
-  // As core::Link.
+  // core::Link describes close() and settling().
   void close(const core::Link& link, core::Completions& out) { jobs_.close(link, *this, out); }
   std::function<bool()> settling() const { return jobs_.settling(); }
 
  private:
   static constexpr std::uint32_t kMostJobs = 64;
-  // The pieces that one call submits. Each costs a microsecond or two, and a large one in many
-  // pages ten times as much.
+  // The pieces that one call submits. Each costs a microsecond or two, and a large piece that lies
+  // in many pages costs ten times as much.
   static constexpr std::uint32_t kMostAtOnce = 64;
-  // In flight. The kernel does not give up a read or write that the disk has, so a cancel waits for
-  // these bytes. A disk of 200 MB/s needs 0.17 s.
+  // The most bytes in flight. The kernel does not give up a read or write that the disk has, so a
+  // cancel waits for these bytes. A disk of 200 MB/s needs 0.17 s for them.
   static constexpr std::uint64_t kMostInFlight = std::uint64_t{32} << 20U;
 
-  // As move::Carrier.
+  // move::Carrier describes the next two functions.
   void stop(move::Job& job) override;
   void progressUntil(Clock::time_point until) override;
   void progress();

@@ -17,7 +17,7 @@ class FileStorm : public FileTest, public ::testing::WithParamInterface<std::str
     std::optional<Pin> file;
     std::optional<Pin> memory;
     std::optional<Transfer> transfer;
-    bool quiet = false;  // the memory was filled after an end, and must stay so
+    bool quiet = false;  // filled after the transfer's end, and must not change
   };
 
   void renew(Flight& flight, int number) {

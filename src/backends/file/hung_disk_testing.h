@@ -28,7 +28,7 @@
 
 namespace viaduct::testing {
 
-// The child process.
+// The server of the file system, which runs in the child process.
 class HungDiskServer {
  public:
   static constexpr std::uint64_t kFileBytes = 1U << 20U;
@@ -140,7 +140,7 @@ class HungDiskServer {
         return send(request, 0, {});
       case FUSE_FORGET:
       case FUSE_BATCH_FORGET:
-      case FUSE_INTERRUPT:  // the read goes on, as one does that a disk has
+      case FUSE_INTERRUPT:  // the read goes on, as a read of a real disk does
         return;
       default:
         return refuse(request, ENOSYS);
@@ -207,9 +207,9 @@ class HungDisk {
 
   // From now on, opens and reads of the file hang.
   void hang() { tell(HungDiskServer::kHang); }
-  // Waits until such a call hangs.
+  // Waits until an open or a read of the file hangs.
   bool waitForHung() { return tell(HungDiskServer::kWait); }
-  // Answers all of them, and later ones.
+  // Answers all hanging calls, and later calls at once.
   void release() { tell(HungDiskServer::kRelease); }
 
  private:

@@ -45,7 +45,7 @@ class RecreatedFiles : public FileTest, public ::testing::WithParamInterface<con
     if (!*mounted_) GTEST_SKIP() << "skipped: no right to mount " << kind;
     openOn("disk");
   }
-  // With one descriptor, so that another file's use closes a file.
+  // Opens an agent that keeps one descriptor, so that the use of one file closes the other.
   void openOn(const std::string& folder) {
     folder_name_ = folder;
     Settings with = settings();
@@ -56,7 +56,7 @@ class RecreatedFiles : public FileTest, public ::testing::WithParamInterface<con
     other_.emplace(pinned(Segment::file(path(on("other")))));
   }
   std::string on(const std::string& name) const { return folder_name_ + "/" + name; }
-  // Reads or writes `file`, which is another one now.
+  // Reads and writes the pin `file`, whose path names another file now.
   void expectNotFound(const Pin& file, bool write_first) {
     for (const bool writes : {write_first, !write_first}) {
       const Status moved =

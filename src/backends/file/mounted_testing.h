@@ -13,7 +13,7 @@
 
 namespace viaduct::testing {
 
-// Mounted on a new folder, until the object dies. Needs the right to mount.
+// A file system that is mounted on a new folder until the object dies. Needs the right to mount.
 class Mounted {
  public:
   Mounted(std::string at, const char* type, const std::string& source, const std::string& options)

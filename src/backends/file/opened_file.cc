@@ -49,15 +49,15 @@ std::string openableName(const OpenedFile& file) {
   return fd >= 0 ? fmt::format("/proc/self/fd/{}", fd) : file.path;
 }
 
-// Does not wait for the other end of a FIFO that has taken the file's place. The flag is removed,
-// because io_uring would not wait for the disk either.
+// O_NONBLOCK avoids a wait for the other end of a FIFO that has taken the file's place. The flag is
+// removed after the open, because with it io_uring would not wait for the disk.
 base::Fd openWith(const OpenedFile& file, int flags) {
   base::Fd fd(::open(openableName(file).c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666));
   if (fd && ::fcntl(fd.get(), F_SETFL, flags & ~O_CREAT) != 0) fd.reset();
   return fd;
 }
 
-// Opens without O_DIRECT. Chooses reading only if the file cannot be written.
+// Opens without O_DIRECT. If the file cannot be written, opens it for reading only.
 Result<base::Fd> openPlain(OpenedFile& file, Segment& segment) {
   struct stat facts{};
   const bool there = ::stat(openableName(file).c_str(), &facts) == 0;
@@ -79,7 +79,7 @@ Result<base::Fd> openPlain(OpenedFile& file, Segment& segment) {
   return base::fileError("pin", errno, file.path);
 }
 
-// The kernel ends a process with a signal that extends a file beyond its limit.
+// The kernel ends a process by SIGXFSZ if it extends a file beyond RLIMIT_FSIZE.
 Status checkLimit(const OpenedFile& file, std::uint64_t end) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return Ok{};
@@ -104,7 +104,7 @@ Status extend(const OpenedFile& file, int fd, std::uint64_t size, std::uint64_t 
   return why;
 }
 
-// Fills in the bytes of the segment, and extends the file if it is asked to.
+// Fills in the bytes of the segment, and extends the file if the segment says so.
 Status fitBytes(const OpenedFile& file, int fd, std::uint64_t size, Segment& segment) {
   std::uint64_t end = 0;
   if (__builtin_add_overflow(segment.fd_offset, segment.bytes, &end) || end >> 63U != 0)
@@ -196,7 +196,7 @@ Result<base::Fd> OpenedFile::reopen() const {
   struct stat facts{};
   base::Fd fd = openWith(*this, flags);
   if (!fd) {
-    const int why = errno;  // that of a folder or FIFO tells nothing
+    const int why = errno;  // the errno for a folder or FIFO tells nothing
     const bool other =
         ::stat(openableName(*this).c_str(), &facts) == 0 && (facts.st_mode & S_IFMT) != type;
     return other ? anotherFile(*this) : base::fileError("open", why, path);
@@ -211,8 +211,8 @@ Result<base::Fd> OpenedFile::reopen() const {
 
 Status checkFile(const OpenedFile& file, int fd, std::uint64_t end) {
   struct statx facts{};
-  // A file server is not asked, because it may not answer. What it said with the last read or write
-  // is known.
+  // Does not ask a file server, because it may not answer. The kernel knows the size and links from
+  // the last read or write.
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_NLINK, &facts) != 0)
     return base::fileError("statx", errno, file.path);
   if (file.is_device) return Ok{};

@@ -42,8 +42,9 @@ struct OpenedFile {
   Result<base::Fd> reopen() const;
 };
 
-// Opens what the segment names, for reading and, if possible, for writing. Makes or extends it if
-// the segment says so. Fills in the segment's kind, bytes, access and Segment::opened.
+// Opens the file that the segment names, for reading and, if possible, for writing. Makes or
+// extends the file if the segment says so. Fills in the segment's kind, bytes, access and
+// Segment::opened.
 Result<Segment> openFile(Segment segment, Toggle direct);
 
 // Refuses a file that no longer has the bytes up to `end`, or that `path` no longer names. Does

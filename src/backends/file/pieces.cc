@@ -48,7 +48,7 @@ void Pieces::add(const FilePiece& piece) {
   if (!begin(token)) waiting_.push_back(token);
 }
 
-// False: the flight waits for another one to finish.
+// Begins a piece. False: the piece has to wait until another piece has finished.
 bool Pieces::begin(std::uint32_t token) {
   ActivePiece& flight = flights_[token];
   const FilePiece& piece = flight.piece;
@@ -73,7 +73,7 @@ bool Pieces::begin(std::uint32_t token) {
   return true;
 }
 
-// On a thread, because a file server may not answer.
+// Opens the file on a thread, because a file server may not answer.
 void Pieces::open(std::uint32_t token) {
   ActivePiece& flight = flights_[token];
   flight.step = PieceStep::kOpen;
@@ -101,7 +101,7 @@ void Pieces::opened(std::uint32_t token, int result) {
   if (!begin(token)) waiting_.push_back(token);
 }
 
-// Once for each job, because the file may have changed since the last one.
+// Checks the file once for each job, because it may have changed since the last job.
 Status Pieces::check(const FilePiece& piece, int fd) {
   FileTarget& target = *piece.file;
   if (target.checked_by >= piece.job->number) return Ok{};
@@ -112,8 +112,8 @@ Status Pieces::check(const FilePiece& piece, int fd) {
   return Ok{};
 }
 
-// A flight that patches a block must not run beside another write to the block, which it would
-// undo.
+// A piece patches a block by reading, changing and writing it. Meanwhile no other write to the
+// block may run, because the patch would undo it.
 bool Pieces::conflicts(const ActivePiece& flight) const {
   if (!flight.piece.write || (patches_ == 0 && !flight.patches())) return false;
   const FileId& id = flight.piece.file->file->id;
@@ -160,7 +160,8 @@ void Pieces::submit(std::uint32_t token, PieceStep step, bool write, std::byte* 
   flight.needed = needed;
   flight.moved = 0;
   flight.retries = 0;
-  // Threads copy much, and take no signal at the process's limit for files.
+  // The engine's threads do long copies, and writes beyond the file-size limit: they block its
+  // signal.
   const bool blocks = (!rules(flight).direct && asked > kMostCopiedAtOnce) ||
                       (write && offset + asked > file_limit_);
   flight.io = {.write = write,
@@ -291,7 +292,8 @@ void Pieces::stepEnded(std::uint32_t token) {
   }
 }
 
-// The buffer has the present bytes around the piece. Adds the piece, and writes the blocks.
+// The buffer now has the file's present bytes around the piece. Copies the piece between them, and
+// writes the blocks.
 void Pieces::patchedBlocksRead(std::uint32_t token) {
   const ActivePiece& flight = flights_[token];
   const FilePiece& piece = flight.piece;
@@ -307,7 +309,7 @@ void Pieces::failed(std::uint32_t token, Error why) {
   finish(token, std::make_unique<Error>(std::move(why)));
 }
 
-// A write of the whole last block has extended a file that ends inside it.
+// Writing the whole last block has extended a file that ended inside the block. Restores its size.
 void Pieces::restoreSize(std::uint32_t token) {
   ActivePiece& flight = flights_[token];
   flight.step = PieceStep::kRestore;

@@ -45,16 +45,18 @@ class Pieces {
   void cancelJob(const move::Job& job);
   // Appends the pieces that have finished. Copies a bounded number of bytes at most.
   void reap(std::vector<FinishedPiece>& out);
-  // False: the kernel has no room now, or pieces have finished meanwhile, so call both again.
+  // False: the kernel has no room now, or pieces have finished meanwhile, so call reap() and
+  // submit() again.
   bool submit();
-  // The target has no pieces any more.
+  // Forgets a target. Call it once the target has no pieces any more.
   void forget(FileTarget& target);
 
  private:
   static constexpr std::uint32_t kBounces = 16;
-  // Through aligned buffers, in one reap(). It takes about half a millisecond.
+  // The most bytes that one reap() copies through aligned buffers, in about half a millisecond.
   static constexpr std::uint64_t kMostCopied = std::uint64_t{4} << 20U;
-  // Of one piece between host memory and the page cache. The submitting thread copies it.
+  // The longest piece that the submitting thread itself copies between host memory and the page
+  // cache.
   static constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{64} << 10U;
   // Host memory is registered in parts of this size, once pieces have used some pages of a part: at
   // the first large piece. The kernel allocates new pages of registered memory together, so they
@@ -62,7 +64,7 @@ class Pieces {
   // are new.
   static constexpr std::uint64_t kPartBytes = std::uint64_t{4} << 20U;
   static constexpr std::uint32_t kPagesBefore = 16;
-  // Before each submit(). Pieces in flight would allocate as many pages.
+  // The most bytes to register before each submit(). Pieces in flight would allocate as many pages.
   static constexpr std::uint64_t kMostRegisteredAtOnce = std::uint64_t{32} << 20U;
   static constexpr std::uint32_t kMostRetries = 100;  // without progress
 

@@ -28,7 +28,7 @@ struct ThreadQueue {
   struct IoRequest {
     std::uint32_t token;
     Io io = {};
-    std::function<int()> call = {};  // empty: the I/O
+    std::function<int()> call = {};  // empty: do the I/O
   };
   std::mutex mutex;
   std::condition_variable work;
@@ -40,8 +40,8 @@ struct ThreadQueue {
   bool waking = false;  // a thread has been notified, and does not run yet
   std::uint32_t idle = 0;
 
-  // The functions are called with the mutex held.
-  // Wakes one thread, which wakes the next one if there is more. So short requests wake few.
+  // The functions below are called with the mutex held. Wakes one thread, which wakes the next
+  // thread if requests are left. So short requests wake few threads.
   void wake() {
     if (idle == 0 || std::exchange(waking, true)) return;
     work.notify_one();
@@ -78,7 +78,7 @@ void serve(const std::shared_ptr<ThreadQueue>& shared) {
     if (!shared->requests.empty()) shared->wake();
     lock.unlock();
     const int result = request.call ? request.call() : perform(request.io);
-    request.call = {};  // what it owns is closed without the mutex
+    request.call = {};  // frees what the call owns, without the mutex
     lock.lock();
     shared->end(request.token, result);
   }
@@ -135,7 +135,7 @@ class ThreadEngine final : public Engine {
     const std::uint32_t token = request.token;
     shared_->requests.push_back(std::move(request));
     if (shared_->idle < shared_->requests.size() && threads_.size() < most_) addThread();
-    if (threads_.empty()) {  // so it is the only request
+    if (threads_.empty()) {  // no thread could start, so this is the only request
       shared_->requests.clear();
       shared_->end(token, -EAGAIN);
     }

@@ -77,8 +77,9 @@ void storeRelease(unsigned& word, unsigned value) {
 
 class Uring final : public Engine {
  public:
-  // `threads` carries out what would block. So the kernel has no threads of its own for this ring:
-  // they belong to the thread that submits, whose end would cancel or wait for their work.
+  // `threads` carries out I/Os that would block, so the kernel starts no threads for this ring.
+  // Kernel threads belong to the submitting thread, and its end would cancel their work or wait for
+  // it.
   explicit Uring(std::unique_ptr<Engine> threads) : threads_(std::move(threads)) {}
 
   int open(std::uint32_t depth, std::uint32_t files) {
@@ -200,7 +201,7 @@ class Uring final : public Engine {
   std::vector<int> places_;
   std::vector<std::int32_t> free_buffers_;
   bool fixed_files_ = false;
-  // Closed first, and then the kernel ends its work in the background.
+  // The descriptor closes before the mappings end. The kernel then ends its work in the background.
   Mapping rings_, entries_;
   base::Fd ring_;
   unsigned* sq_tail_ = nullptr;

@@ -9,11 +9,13 @@ namespace {
 // Linux maps up to 64 KiB of resident pages around a read fault, but a single page at a write
 // fault.
 constexpr std::uintptr_t kFaultAround = std::uintptr_t{64} << 10U;
-// A single page would pay for its neighbours: docs/measured/local.md
+// Shorter copies map no pages ahead: a single page would pay for its neighbours
+// (docs/measured/local.md).
 constexpr std::uint64_t kLeastMapped = std::uint64_t{8} << 10U;
 
-// Reads a byte of each window, so that the writes that follow find its pages mapped. It costs
-// nothing where they are mapped already. Without it the first pass takes three times as long.
+// Reads a byte of each window of kFaultAround, so that the writes that follow find mapped pages.
+// The reads cost nothing where pages are mapped already. Without them the first pass takes three
+// times as long.
 [[gnu::noinline]] void mapPages(const std::byte* at, std::uint64_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(at);
   for (std::uintptr_t next = first; next < first + bytes; next = (next | (kFaultAround - 1)) + 1)
@@ -22,8 +24,8 @@ constexpr std::uint64_t kLeastMapped = std::uint64_t{8} << 10U;
 
 }  // namespace
 
-// The registrations of the previous op, because neighbours mostly share them. Inside the gate, a
-// registration that was alive stays usable.
+// The registrations of the previous op, because neighbouring ops mostly share them. Inside the
+// gate, a registration that was alive stays usable.
 struct ChunkCopier::Cursor {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint64_t local_slot = kNone, remote_slot = kNone;
@@ -70,7 +72,7 @@ Fault ChunkCopier::walk(const CopyWork& task, const CopyChunk& chunk) {
     if (op.local_pin != at.local_slot || op.remote_pin != at.remote_slot)
       if (const Fault fault = resolve(task, op, at)) return fault;
     const RemoteView& view = *at.view;
-    const std::uint64_t offset = op.remote - view.address;  // wraps if it lies before it
+    const std::uint64_t offset = op.remote - view.address;  // wraps if the op begins earlier
     if (offset > view.bytes || op.bytes > view.bytes - offset) return {Fault::Cause::kOutside};
     const std::uint64_t bytes = chunk.piece ? chunk.bytes : op.bytes;
     if (const Fault fault =

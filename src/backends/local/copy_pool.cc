@@ -23,9 +23,9 @@ using core::Op;
 
 namespace {
 
-// One entry of the gate: some tens of microseconds of copying. A thread thus leaves quickly, and
-// cutting costs little in comparison. Works of up to one chunk are copied inside post(), because
-// handing them over costs more.
+// The bytes that a thread copies between entering and leaving the gate, in some tens of
+// microseconds. A thread thus leaves quickly, and cutting costs little in comparison. Works of up
+// to one chunk are copied inside post(), because handing them over costs more.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
 constexpr std::size_t kChunkOps = CmaBatch::kMost;
 // Works of up to this many chunks are copied inside moveNow(), in about the time that one poll()

@@ -29,16 +29,17 @@ class CopyPool {
   CopyPool(const CopyPool&) = delete;
   CopyPool& operator=(const CopyPool&) = delete;
 
-  // Starts the helpers, if they are not running: with the first peer, not with every agent.
+  // Starts the helpers if they are not running. Call it with the first peer, so that an agent
+  // without peers has no helpers.
   void start();
 
   // Prepares for copies of memory of that size. Call it before the first such job, because a job
   // must not allocate.
   void expect(std::uint64_t bytes) const;
 
-  // As core::Rail. `now` counts registrations: the work cannot use later ones.
+  // core::Rail describes this function. `now` counts registrations: the work cannot use later ones.
   std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
-  // As core::DirectMover. Threads: several at once.
+  // core::DirectMover describes these functions. Threads: several at once.
   static bool fits(std::span<const core::Op> ops);
   core::DirectMover::Outcome copyNow(const core::Work& work, PeerMemory& peer, std::uint64_t now,
                                      core::DirectMover::Progress& so_far,

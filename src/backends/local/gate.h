@@ -42,8 +42,9 @@ class Gate {
   // their own barrier before.
   void leave(Pass pass) { lines_[pass.word].word.fetch_sub(pass.unit); }
 
-  // For the owner. Pass turn()'s result to left(), and call turn() again only after left() is true.
-  // Otherwise new entries share a counter with old ones, and left() cannot tell them apart.
+  // The owner calls these. Pass turn()'s result to left(), and call turn() again only after left()
+  // is true. Otherwise new entries share a counter with old ones, and left() cannot tell them
+  // apart.
   using Leaving = std::uint64_t;
   Leaving turn() {
     std::uint64_t before = 0;  // its phase bit is the same in all words

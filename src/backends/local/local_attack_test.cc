@@ -27,7 +27,8 @@ int rounds() {
   return given != nullptr ? std::atoi(given) : 1;
 }
 
-// kSealedHuge: nobody can punch holes, but it has some that its size in pages does not show.
+// kSealedHuge: nobody can punch holes into the file, but it is sparse. Pages beyond its end make
+// the count of its pages look complete.
 enum class Kind : std::uint8_t { kSmall, kHuge, kSealedHuge, kPlain };
 
 std::string nameOf(const ::testing::TestParamInfo<Kind>& kind) {
@@ -37,7 +38,7 @@ std::string nameOf(const ::testing::TestParamInfo<Kind>& kind) {
 
 bool isHuge(Kind kind) { return kind == Kind::kHuge || kind == Kind::kSealedHuge; }
 
-// Memory that its owner wants to share, however little that protects it.
+// Memory that its owner shares with peers, even if the file allows attacks.
 class Shared {
  public:
   explicit Shared(Kind kind) {
@@ -68,7 +69,7 @@ class Shared {
   }
 
   base::Fd file;
-  std::span<std::byte> bytes;  // empty: there is none
+  std::span<std::byte> bytes;  // empty if it could not be made
 };
 
 // Takes each huge page that is free, until it is destroyed.
@@ -85,9 +86,9 @@ class PoolThief {
   std::uint64_t taken_ = 0;
 };
 
-// Tries everything that a holder can do to the file; most of it fails with most files. A page has
-// to exist before it is punched out: the kernel keeps a huge page in reserve for a hole that never
-// had one.
+// Tries everything that a holder of the descriptor can do to the file. Most attempts fail with most
+// files. A page has to exist before it is punched out: the kernel keeps a huge page in reserve for
+// a hole that never had one.
 void attack(int file, int times) {
   struct stat facts{};
   if (::fstat(file, &facts) != 0 || facts.st_size == 0) return;

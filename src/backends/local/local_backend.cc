@@ -22,7 +22,8 @@ namespace {
 // The time that a withdrawal waits for peers for which an earlier one waited in vain. It suffices
 // for a stopped peer that has just been continued.
 constexpr std::chrono::milliseconds kStuckPatience{10};
-// A limit in multiples of this host's memory, because several peers may pin the same memory.
+// The limit on mapped memory of all peers, in multiples of this host's memory. It exceeds 1,
+// because several peers may pin the same memory.
 constexpr std::uint64_t kMostMappedOfAll = 8;
 
 }  // namespace
@@ -111,9 +112,9 @@ Result<Bytes> LocalBackend::pinFor(const core::Audience& audience, std::uint32_t
                     .offset = record.in_file ? memory.fd_offset : 0});
 }
 
-// True if peers may map this memory: its owner shares the file, through which no holder can make
-// our accesses fault, and peers may write the memory, because a holder of the file can. The links
-// of the audience to other processes send such a file once, before the key that names it.
+// True if peers may map this memory. The owner has to share its file, and no holder of the file may
+// be able to make our accesses fault. Peers have to have write access, because each holder has it.
+// The links of the audience to other processes send such a file once, before the key that names it.
 bool LocalBackend::holdFile(const core::Audience& audience, const Segment& memory,
                             std::uint32_t& id) {
   struct stat facts{};

@@ -49,7 +49,7 @@ void LocalLink::open() {
                          : "the peer is not known to be on this host");
     return;
   }
-  // The peer waits for a hello. An empty one makes its link unusable as well.
+  // The peer waits for a hello. An empty hello makes the peer's link unusable as well.
   if (seed_.rights->isLimited()) {
     static_cast<void>(host_.send(encode(LocalHello{})));
     return fail(
@@ -96,7 +96,7 @@ void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
 
 void LocalLink::withdrawFile(std::uint32_t id, const LocalBackend::File& file) {
   if (!shares(file)) return;
-  // If this fails, the peer keeps the file mapped until the session ends.
+  // If the message cannot be sent, the peer keeps the file mapped until the session ends.
   static_cast<void>(host_.send(encode(FileGone{id})));
 }
 
@@ -181,7 +181,8 @@ Status LocalLink::heard(const FileOffer& offer, Fds fds) {
   return Ok{};
 }
 
-// Counts bytes against a budget: a sparse file costs its sender nothing, and us address space.
+// Counts the bytes against a budget, because a sparse file costs its sender nothing, but uses our
+// address space.
 Result<std::shared_ptr<const SharedMemory>> LocalLink::mapFile(const core::Fd& file,
                                                                std::uint64_t bytes) {
   if (!mapped_.take(bytes)) return mapped_.refusal("map", bytes, "one peer", "all peers");
@@ -191,7 +192,8 @@ Result<std::shared_ptr<const SharedMemory>> LocalLink::mapFile(const core::Fd& f
     mapped_.give(bytes);
     return std::move(memory).error();
   }
-  // Pages that may only be read are huge and take few faults, or are rare.
+  // Read-only mappings are not populated: their pages are huge and take few faults, or they are
+  // rare.
   const auto populating =
       memory->writable() ? backend_.populator().add(memory->bytes(), Populator::Pages::kResident)
                          : 0;
@@ -213,7 +215,7 @@ Status LocalLink::heard(const FileGone& gone, const Fds& fds) {
 void LocalLink::addPin(const core::RemotePin& pin) {
   if (closed_ || pin.info.kind != MemoryKind::kHost || pin.info.slot >= kSlots) return;
   const auto key = decodeKey(pin.key);
-  if (!key || pin.info.bytes > kMostPinBytes) return;  // for another backend
+  if (!key || pin.info.bytes > kMostPinBytes) return;  // the pin is for another backend
   const KnownPin known{pin.info, *key, backend_.tick()};
   pins_.insert_or_assign(pin.info.slot, known);
   if (peer_.attached()) show(pin.info.slot, known);

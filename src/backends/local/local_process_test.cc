@@ -249,7 +249,8 @@ bool watchAllowing() {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-// The kernels of the tests have no Yama, so only the permission can be seen.
+// The kernels of the tests have no Yama, so the test only checks that the agent gives the
+// permission.
 TEST(LocalProcess, AnAgentAllowsPeersToCopyWhereYamaRestrictsIt) {
   Child child([](int socket, int pid) {
     if (!watchAllowing() || allowed != 0) return false;
@@ -321,7 +322,7 @@ TEST(LocalProcess, InAnotherPidNamespaceMappedMemoryMoves) {
   EXPECT_TRUE(station.link().settled());
 }
 
-// A peer that maps them for writing could punch holes into them.
+// A peer that maps huge pages for writing could punch holes into them.
 TEST(LocalProcess, PeersMapHugePagesForReading) {
   const viaduct::testing::HugePages pages;
   if (!pages.enough()) GTEST_SKIP() << "skipped: no free 2 MiB pages";
@@ -347,7 +348,8 @@ TEST(LocalProcess, PeersMapHugePagesForReading) {
   EXPECT_EQ(child.exitCode(), 0);
 }
 
-// There a peer that maps memory could punch holes into it, and take the pages that remain.
+// Under strict overcommit, a peer that maps memory could punch holes into it, and take the pages
+// that remain.
 bool moveUnderStrictOvercommit() {
   if (!viaduct::testing::pretendStrictOvercommit()) ::_exit(77);
   Child child([](int socket, int pid) { return own(socket, pid, true); });

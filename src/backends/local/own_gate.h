@@ -83,8 +83,8 @@ class OwnGate {
 // does so once it continues. Later calls free the gates that have settled.
 void keepUntilSettled(std::shared_ptr<OwnGate> gate);  // callable from any thread
 
-// Gives a peer in the same process the objects that a LocalHello's token names, because no fd has
-// to travel.
+// The objects that a LocalHello's token names for a peer in the same process, where no descriptors
+// have to be sent.
 struct Door {
   std::shared_ptr<OwnGate> gate;
   std::shared_ptr<LiveTable> live;

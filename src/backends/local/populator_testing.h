@@ -84,7 +84,8 @@ inline bool kernelPopulates() {
          mappedIn(memory->bytes()) == pageBytes();
 }
 
-// False if this kernel maps one page at a read fault, and leaves the resident pages around it.
+// False if this kernel maps only one page at a read fault, and leaves the resident pages around it
+// unmapped.
 inline bool kernelMapsAround() {
   constexpr std::uint64_t kWindow = std::uint64_t{128} << 10U;
   const auto memory = base::SharedMemory::allocate(kWindow);

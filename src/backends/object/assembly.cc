@@ -29,7 +29,8 @@ Error cancelled(const ObjectFacts& object, std::string detail) {
 
 }  // namespace
 
-// Ranges of at least a step have different numbers, which are at most 10,000.
+// Parts are numbered by steps of the object. So ranges of at least a step have different numbers,
+// at most 10,000.
 Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange range) {
   const std::uint64_t step =
       std::max(core::kLeastOfWhole, (object.bytes + kMostParts - 1) / kMostParts);
@@ -81,7 +82,8 @@ Status Assemblies::accept(Assembly& assembly, Running& running) {
   return Ok{};
 }
 
-// Begins the work's request, or the upload. A work that has the whole object needs no other.
+// Begins the work's request, or the upload. A work that has the whole object writes it alone,
+// without an upload.
 void Assemblies::start(Assembly& assembly, Running& running) {
   PartWork& work = running.work;
   const ObjectFacts& object = *assembly.object;
@@ -142,7 +144,7 @@ void Assemblies::advance(Assembly& assembly, std::vector<Running>::iterator at) 
 
 void Assemblies::fail(std::uint64_t whole, const Error& why) { fail(assemblies_[whole], why); }
 
-// The requests end before their jobs do, because the memory belongs to its owner then.
+// Ends the requests before their jobs, because after a job's end the memory belongs to its owner.
 void Assemblies::fail(Assembly& assembly, const Error& why) {
   if (assembly.why) return;
   const Assembly ended = std::exchange(assembly, {.object = assembly.object, .why = why});

@@ -40,8 +40,8 @@ class Assemblies {
     ObjectPin pin = {};
     std::vector<ObjectPiece> pieces = {};
   };
-  // Begins a work of this number (core::Work::whole). A work that does not fit fails all works of
-  // its number.
+  // Begins a work of this number (core::Work::whole). A work whose bytes or object do not fit those
+  // of the others fails all works of its number.
   void add(std::uint64_t whole, PartWork work);
   // Fails all works of this number, now and later. An upload is aborted in the background.
   void fail(std::uint64_t whole, const Error& why);
@@ -49,12 +49,12 @@ class Assemblies {
   // No further work of this number comes. Works that still run are cancelled.
   void giveUp(std::uint64_t whole);
   void giveUpAll();
-  // False: the task is of no assembly.
+  // False: the task belongs to no assembly.
   bool taskEnded(const std::shared_ptr<Task>& task, const std::optional<Error>& why);
 
  private:
-  // A work in progress, and its present task: a part, or the completion of the upload. It is null
-  // while the upload is being created.
+  // A work in progress, and its present task: a part, or the completion of the upload. The task is
+  // null while the upload is being created.
   struct Running {
     PartWork work;
     std::uint32_t part = 0;  // 0: the work has all bytes of the object
@@ -72,7 +72,7 @@ class Assemblies {
     std::shared_ptr<Task> create = {};  // begins the upload
     std::string upload = {};            // empty: it has not begun, or has ended
     std::shared_ptr<Task> last = {};    // the object exists once this has ended
-    std::optional<Error> why = {};      // it has failed
+    std::optional<Error> why = {};      // why the assembly has failed
   };
 
   static Status accept(Assembly& assembly, Running& running);

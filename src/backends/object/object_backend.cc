@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kWay = "s3";
 
-// The parts of one backend share it.
+// The state that the parts of one backend share.
 struct ObjectState {
   ObjectMover* mover = nullptr;                     // null before the first object
   std::set<std::uint32_t> objects = {}, host = {};  // slots of pins
@@ -28,7 +28,7 @@ class ObjectRail final : public core::Rail {
     if (shared_.mover != nullptr) shared_.mover->poll(out);
   }
   void cancel(const core::Sink& sink) override { shared_.mover->cancel(sink); }
-  bool busy() const override { return false; }  // the mover's descriptor calls
+  bool busy() const override { return false; }  // the mover's descriptor wakes the agent
 
  private:
   const ObjectState& shared_;
@@ -94,7 +94,7 @@ class ObjectBackend final : public core::Backend {
   base::Poller::Id watched_ = 0;
 };
 
-// The first object: its storage has started the mover.
+// Begins with the first object, whose storage has started the mover.
 Status ObjectBackend::begin() {
   if (shared_.mover != nullptr) return Ok{};
   ObjectMover* const mover = storage_->mover();
@@ -104,7 +104,7 @@ Status ObjectBackend::begin() {
   return Ok{};
 }
 
-// Its links lead only to this agent, so the audience does not matter.
+// The links of this backend lead only to this agent, so the audience does not matter.
 Result<core::Bytes> ObjectBackend::pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
                                           const Segment& memory) {
   if (memory.kind == MemoryKind::kHost) {

@@ -245,7 +245,7 @@ void ObjectMover::begin(ObjectJob& job) {
   if (job.open == 0) end(job, std::nullopt);
 }
 
-// Begins a work that writes an object together with others.
+// Begins a work that writes an object together with other works.
 void ObjectMover::assemble(ObjectJob& job) {
   auto groups = groupsOf(job.work);
   if (groups && groups->size() == 1 && groups->begin()->second.writes) {
@@ -286,7 +286,7 @@ Result<std::map<std::uint32_t, ObjectMover::ObjectPieces>> ObjectMover::groupsOf
   return groups;
 }
 
-// One task for each object of a post.
+// Makes one task for each object of a post.
 Result<std::vector<std::shared_ptr<Task>>> ObjectMover::tasksOf(const core::Work& work) {
   VIADUCT_TRY(auto groups, groupsOf(work));
   std::vector<std::shared_ptr<Task>> out;

@@ -33,14 +33,14 @@ class ObjectMover : private move::Carrier {
 
   // Asks the store for an object's size and version. Blocks.
   Result<ObjectFacts> look(const s3::ObjectName& name, Deadline until);
-  // As Storage::giveUp().
+  // Does what core::Storage describes for giveUp().
   void giveUp(std::uint64_t whole);
 
   // Objects that later posts may name. dropPin() deletes a temporary one.
   void addPin(std::uint32_t slot, ObjectPin pin);
   void dropPin(std::uint32_t slot);
 
-  // As core::Rail, core::Link and core::Backend.
+  // core::Rail, core::Link and core::Backend describe these functions.
   std::size_t post(const core::Work& work);
   void poll(core::Completions& out);
   void cancel(const core::Sink& sink) { jobs_.cancel(sink); }
@@ -55,7 +55,8 @@ class ObjectMover : private move::Carrier {
   static constexpr std::uint32_t kMostJobs = 64;
   struct ObjectJob : move::Job {
     std::atomic<bool> stopped{false};
-    // The thread's. Empty for a work with a number: the assemblies have its tasks.
+    // Only the thread uses these. `tasks` is empty for a work with core::Work::whole, whose tasks
+    // the assemblies have.
     std::vector<std::shared_ptr<Task>> tasks = {};
     std::size_t open = 0;
   };
@@ -69,7 +70,7 @@ class ObjectMover : private move::Carrier {
     bool left = false;  // nobody waits for the result any more; under the mutex
   };
 
-  // The bytes of a work that are of one pinned object.
+  // The bytes of a work that lie in one pinned object.
   struct ObjectPieces {
     ObjectPin pin;
     bool writes = false;
@@ -77,7 +78,7 @@ class ObjectMover : private move::Carrier {
   };
 
   explicit ObjectMover(Duration grace);
-  // As move::Carrier.
+  // move::Carrier describes the next two functions.
   void stop(move::Job& job) override;
   void progressUntil(Clock::time_point until) override;
   void takeReports();
@@ -103,7 +104,7 @@ class ObjectMover : private move::Carrier {
   std::vector<ObjectJob*> running_;           // the thread's
   std::vector<std::shared_ptr<Look>> looks_;  // the thread's
 
-  std::mutex mutex_;  // of the members below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable reported_;
   std::vector<ObjectJob*> inbox_;
   std::vector<std::shared_ptr<Look>> asked_;

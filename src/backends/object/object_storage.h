@@ -16,7 +16,7 @@ class ObjectStorage final : public core::Storage {
   explicit ObjectStorage(const Settings& settings) : settings_(settings) {}
   Result<Segment> open(Segment segment) override;
   void giveUp(std::uint64_t whole) override;
-  // Null before the first object. It lives as long as this.
+  // Null before the first object. The mover lives as long as this storage.
   ObjectMover* mover();
 
  private:
@@ -24,7 +24,7 @@ class ObjectStorage final : public core::Storage {
   Result<Segment> existing(ObjectMover& mover, const s3::ObjectName& name, Segment segment) const;
 
   const Settings settings_;
-  std::mutex mutex_;  // of the mover's pointer
+  std::mutex mutex_;  // guards mover_
   std::unique_ptr<ObjectMover> mover_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr auto kFirstBackOff = std::chrono::milliseconds(50);
 constexpr auto kLongestBackOff = std::chrono::seconds(5);
 constexpr auto kBetweenWarnings = std::chrono::seconds(10);
-// An abort is repeated this often; its user waits for nothing.
+// An abort is repeated this often. Nobody waits for it.
 constexpr std::uint32_t kAbortRetries = 4;
 
 Error outOfMemory() {
@@ -47,7 +47,7 @@ Requests::Requests(const base::CurlLibrary& curl, const ObjectOptions& options, 
       multi_(curl.curl_multi_init(), curl.curl_multi_cleanup),
       random_(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count())) {}
 
-// A server may put the request's head into the id of an upload.
+// The keys are removed, because a server may put the request's head into the id of an upload.
 std::string Requests::operationOf(const Request& request) const {
   return s3::withoutKeys(request.task->operation(request.ask), options_.access.credentials);
 }
@@ -67,7 +67,7 @@ void Requests::drop(const std::shared_ptr<Task>& task) {
   for (std::size_t i = flights_.size(); i-- > 0;) {
     Request& request = flights_[i]->request;
     if (!of_task(request)) continue;
-    // The answer to kCreate names an upload that S3 would keep for ever.
+    // A kCreate goes on, because its answer names an upload that S3 would keep for ever.
     if (request.ask.step == TaskStep::kCreate) {
       request.orphan = true;
       request.stop = nullptr;
@@ -253,7 +253,8 @@ void Requests::fail(const Request& request, Error why) {
   ended_(task, std::move(why));
 }
 
-// A dropped upload that has begun meanwhile, or one that is being aborted.
+// Ends a request without an owner: a creation, whose upload is now aborted, or an abort or a
+// deletion.
 void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bool failed,
                             const Error* why) {
   --tidying_;
@@ -281,8 +282,8 @@ void Requests::sayWhatIsLeft() const {
   for (const auto& flight : flights_) say(flight->request);
 }
 
-// A deadline may end the transfer before its retries end, with no word of their reason. So trouble
-// that lasts is a warning, now and then.
+// A deadline may end the transfer before its retries end. Its error then does not name their
+// reason. So lasting trouble is logged as a warning, once in kBetweenWarnings.
 void Requests::sayRetry(const Error& why, std::uint32_t attempt, Duration wait) {
   const auto now = Clock::now();
   const bool warns = attempt > 1 && now >= warn_after_;
@@ -292,7 +293,8 @@ void Requests::sayRetry(const Error& why, std::uint32_t attempt, Duration wait) 
             base::formatDuration(std::chrono::duration_cast<std::chrono::milliseconds>(wait)));
 }
 
-// Between half and all of a time that doubles, so that many clients do not come back at once.
+// Returns between half and all of a pause that doubles with each attempt, so that many clients do
+// not come back at once.
 Duration Requests::backOff(std::uint32_t attempt) {
   const Duration whole =
       std::min<Duration>(kLongestBackOff, kFirstBackOff * (1U << std::min(attempt, 10U)));

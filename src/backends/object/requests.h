@@ -28,21 +28,22 @@ class Requests {
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
-  // `stop`: set once nobody waits for the task any more. A request of it begins no more then.
+  // `stop`: set once nobody waits for the task any more. No further request of the task begins
+  // then.
   void add(const std::shared_ptr<Task>& task, const std::atomic<bool>* stop);
   // Ends the task's requests. On return none touches memory. An upload that has begun is aborted in
   // the background.
   void drop(const std::shared_ptr<Task>& task);
-  // Aborts an upload in the background. Empty: there is none.
+  // Aborts an upload in the background. An empty `upload` means that there is none.
   void abort(const s3::ObjectName& name, std::string upload);
   // Deletes an object in the background.
   void remove(const s3::ObjectName& name);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();
-  // Uploads to abort and objects to delete that are not yet done.
+  // Whether uploads are still to be aborted, or objects to be deleted.
   bool tidying() const { return tidying_ != 0; }
-  // Logs each of them.
+  // Logs each abort and each deletion that is not done.
   void sayWhatIsLeft() const;
 
  private:
@@ -51,8 +52,8 @@ class Requests {
     Ask ask = {};
     const std::atomic<bool>* stop = nullptr;
     std::uint32_t attempt = 0;
-    Clock::time_point when = {};  // not before
-    bool orphan = false;  // the task was dropped, and only its upload id counts; or it tidies up
+    Clock::time_point when = {};  // the request begins no earlier
+    bool orphan = false;  // its task was dropped, and only its upload id counts; or it tidies up
   };
   struct ActiveRequest {
     Request request;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostUpload = 300;  // shown bytes of an upload's id
 
-// The size of an upload's parts: larger than usual if there would be too many.
+// The size of an upload's parts: larger than usual if there would be too many parts.
 std::uint64_t partOf(std::uint64_t bytes, std::uint64_t usual) {
   const std::uint64_t least = (bytes + kMostParts - 1) / kMostParts;
   return std::max(usual, (least + base::kMiB - 1) / base::kMiB * base::kMiB);
@@ -265,7 +265,8 @@ Status Task::tookFacts(Ask ask, const s3::Answer& answer) {
   return Ok{};
 }
 
-// All ranges have to be of one version. The first one says which, unless the pin does.
+// All ranges have to come from one version of the object. The first answer sets the version, unless
+// the pin does.
 Result<std::vector<Ask>> Task::tookRange(Ask ask, const s3::Answer& answer) {
   if (etag_.empty()) etag_ = answer.etag;
   if (etag_ != answer.etag)

@@ -37,8 +37,8 @@ struct ObjectPin {
 struct ObjectPiece {
   std::uint64_t offset = 0, memory = 0, bytes = 0;
 };
-// Sorts the pieces by offset, and returns the bytes of the object that they are. Nothing: there are
-// no bytes, or the pieces leave a gap or overlap.
+// Sorts the pieces by offset, and returns the range of the object that they cover. Nothing: there
+// are no bytes, or the pieces leave a gap or overlap.
 std::optional<s3::ByteRange> sortedRange(std::vector<ObjectPiece>& pieces);
 
 // The limit of S3 for one upload.
@@ -75,7 +75,7 @@ class Task {
   static Result<std::shared_ptr<Task>> write(const ObjectPin& pin, std::vector<ObjectPiece> pieces,
                                              std::uint64_t most_part);
   static std::shared_ptr<Task> head(s3::ObjectName name);
-  // The same by a GET of one byte, whose error has a body with S3's code.
+  // Asks the same as head() by a GET of one byte, whose error has a body with S3's code.
   static std::shared_ptr<Task> probe(s3::ObjectName name);
   // The steps of an upload that outlives each of them. The caller aborts it if it is not completed.
   static std::shared_ptr<Task> create(s3::ObjectName name);
@@ -98,8 +98,8 @@ class Task {
   bool done() const { return done_; }
 
   const s3::ObjectName& name() const { return name_; }
-  const ObjectFacts& found() const { return found_; }  // of head() and probe()
-  // The unfinished upload that S3 keeps, and stores, until it is completed or aborted.
+  const ObjectFacts& found() const { return found_; }  // by head() or probe()
+  // The id of the unfinished upload, which S3 keeps until it is completed or aborted.
   const std::string& upload() const { return upload_; }
   // Hands the upload over to the caller, who completes or aborts it. Empty: there is none, or it is
   // not the task's own.

@@ -17,7 +17,7 @@ ObjectPin pinOf(std::uint64_t bytes, const std::string& etag = "") {
 std::string rangeOf(const Task& task, Ask ask) { return task.request(ask).head.front(); }
 
 TEST(ReadTask, JoinsPiecesThatTouchInTheObject) {
-  // Scattered here, in any order; bytes 0-99 and 200-299 of the object.
+  // The pieces are bytes 0-99 and 200-299 of the object, scattered in memory, and in any order.
   const auto task = Task::read(pinOf(1000), {{200, 7000, 100}, {50, 5000, 50}, {0, 9000, 50}}, 80);
   ASSERT_TRUE(task) << task.error().text();
   std::vector<std::string> ranges;

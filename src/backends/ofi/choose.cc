@@ -28,10 +28,10 @@ using move::namedIn;
 using move::notNear;
 using move::notOpenedUnasked;
 
-// The best provider comes first. Other providers are used only if they are named.
 // Measured over the provider tcp: docs/measured/packing.md.
 constexpr std::uint64_t kPackBelow = std::uint64_t{16} << 10U;
 
+// The best provider comes first. Other providers are used only if they are named.
 constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
 // Providers for connected endpoints. `verbs` offers such endpoints too, but fails to open one.
 constexpr std::array kConnected{"tcp", "net"};
@@ -69,7 +69,7 @@ Offer offerOf(const fi_info& info) {
   return out;
 }
 
-// The different values of a member, in their first order.
+// The different values of a member, in the order of their first occurrence.
 template <class Member>
 std::vector<std::string> each(std::span<const Offer> offers, Member member) {
   std::vector<std::string> out;
@@ -178,7 +178,7 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
 
 namespace {
 
-// The kernel's name of the NIC, if libfabric has it.
+// The kernel's name of the NIC. If libfabric does not know it, the name of the domain.
 const std::string& nicOf(const Offer& offer) {
   return offer.nic.empty() ? offer.device : offer.nic;
 }
@@ -229,8 +229,8 @@ namespace {
 // error could not name it.
 constexpr int kAnyMode =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_RAW | FI_MR_ENDPOINT;
-// The modes for providers that register memory for each endpoint. Without FI_MR_PROV_KEY, so that
-// Viaduct can use one key at all endpoints.
+// The modes for providers that register memory for each endpoint. FI_MR_PROV_KEY is left out, so
+// that Viaduct can use one key at all endpoints.
 constexpr int kEndpointMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_ENDPOINT;
 
 bool forEndpoints(const Offer& offer) {
@@ -243,8 +243,8 @@ bool connects(const Offer& offer) {
 // The version of libfabric that registers memory by a descriptor of a dma-buf (FI_MR_DMABUF).
 constexpr std::uint32_t kDmaBuf = FI_VERSION(1, 20);
 
-// libfabric's list for endpoints of this type, with this order of writes and these modes. `more`:
-// capabilities beside FI_RMA.
+// Asks libfabric for its list for endpoints of this type, with this order of writes and these
+// modes. `more`: capabilities beside FI_RMA.
 Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, int mr_mode,
                  std::uint64_t more = 0) {
   Info hints(ofi.fi_dupinfo(nullptr));

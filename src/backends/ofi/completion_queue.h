@@ -41,7 +41,8 @@ class CompletionQueue {
   fi_wait_obj wait_ = FI_WAIT_NONE;
   int own_ = -1;  // with FI_WAIT_FD: the queue's descriptor
   base::Fd set_;  // epoll descriptor, for endpoints with event queues
-  // With FI_WAIT_POLLFD: the queue's descriptors, whose number grows, and those in `set_`.
+  // With FI_WAIT_POLLFD: list_ has all descriptors of the queue, whose number grows. watched_ has
+  // those that are in set_.
   std::vector<pollfd> list_;
   std::vector<int> watched_;
 };

@@ -17,7 +17,8 @@ namespace viaduct::ofi {
 
 class EndpointRegions;
 
-// All memory of the rail, and the endpoints with which it is registered. Outlives both.
+// All memory of the rail, and the endpoints with which it is registered. A RailRegions outlives its
+// memory and its endpoints.
 class RailRegions {
  public:
   // `key_bytes`: length of keys. `by_address`: requests use addresses; else offsets.

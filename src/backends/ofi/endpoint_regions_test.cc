@@ -27,7 +27,7 @@ class FakeDomain {
     domain_.mr = &table_;
     endpoint_.fid.fclass = FI_CLASS_EP;
   }
-  // Not copyable, because the regions refer to members.
+  // The class is not copyable, because the regions refer to its members.
   FakeDomain(const FakeDomain&) = delete;
   FakeDomain& operator=(const FakeDomain&) = delete;
   ~FakeDomain() { EXPECT_EQ(regions_, 0) << "a region outlives its domain"; }

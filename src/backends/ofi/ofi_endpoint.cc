@@ -82,8 +82,8 @@ Posted OfiEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey k
   return out;
 }
 
-// With nothing in flight, libfabric does not report that an addressed peer has gone. Our endpoint
-// then accepts no more requests, although its queue is empty.
+// With nothing in flight, libfabric does not report to an addressed endpoint that the peer has
+// gone. Our endpoint then accepts no more requests, although its queue is empty.
 void OfiEndpoint::judgeDeaf() {
   const auto now = Clock::now();
   if (deaf_since_ == Clock::time_point{}) deaf_since_ = now;

@@ -43,8 +43,8 @@ Error refusedName(const OfiDomain& ofi_domain, std::string detail);
 // The error of join() for a name of another address format.
 Error otherKind(const OfiDomain& ofi_domain);
 
-// Whether a peer's address is complete and has the format of ours. A provider must not get another
-// one, because it reads as many bytes as the format has.
+// Whether a peer's address is complete and has the format of ours. A provider must not get an
+// address of another format, because it reads as many bytes as its own format has.
 bool fits(std::uint32_t format, std::span<const std::byte> theirs, std::span<const std::byte> ours);
 // The name that libfabric gives an endpoint or a listener (fi_getname).
 Result<Bytes> nameOf(fid& one, const OfiDomain& ofi_domain);

@@ -44,7 +44,7 @@ struct OutFrame {
   std::array<iovec, kMaxEntries + 2> iov;  // head, payload, trailer
   std::array<std::uint32_t, kMaxEntries + 2> slot;
   std::array<std::byte, kTrailerBytes + base::kTagBytes> trailer;
-  std::uint64_t trailer_number = 0;  // see RecordKeys::reserve(): a variant for each FrameStatus
+  std::uint64_t trailer_number = 0;  // RecordKeys::reserve(); FrameStatus is added
   std::size_t head_bytes = 0;
   std::size_t pieces = 0;  // entries of `iov` in use
 };

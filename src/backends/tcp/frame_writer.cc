@@ -29,7 +29,7 @@ void FrameWriter::tagTrailer() {
   restate(frame_, static_cast<FrameStatus>(status), keys_);
 }
 
-// Each status has a number of its own, so that no number seals two of them.
+// Each status has a nonce of its own, so that no nonce seals two statuses.
 void FrameWriter::restate(OutFrame& frame, FrameStatus status, base::RecordKeys* keys) {
   std::byte* const at = frame.trailer.data();
   base::storeLittle(at, static_cast<std::uint32_t>(status));

@@ -109,7 +109,7 @@ class Half : private move::Carrier {
   core::PinRights rights;  // the other end's
 
  private:
-  // The ends of a thread share these, as the sockets of a rail share their buffers.
+  // All ends of a thread share this state, as the sockets of a rail share their buffers.
   struct Shared {
     Shared() {
       if (auto opened = base::CheckedCopy::open()) buffers.copy = *std::move(opened);

@@ -48,7 +48,7 @@ std::string_view Inbound::received(std::size_t bytes) {
   return takeStaged();
 }
 
-// Skips `bytes` of the payload that are in place.
+// Skips `bytes` of the payload that have arrived at their place.
 void Inbound::advance(std::size_t bytes) {
   left_ -= bytes;
   for (; next_ < pieces_; ++next_) {
@@ -81,7 +81,8 @@ std::size_t Inbound::missing() const {
   return (staged() < kHeadBytes ? kHeadBytes : ahead_) - staged();
 }
 
-// Proven payload goes from the room to its place, and only heads, entries and trailers are staged.
+// The bytes in CheckedCopy::room() are proven. Payload goes from there to its place, and only
+// heads, entries and trailers are staged.
 std::string_view Inbound::takeRoom(std::size_t bytes) {
   if (!buffer_) buffer_ = buffers_.in.take();
   std::string_view wrong;

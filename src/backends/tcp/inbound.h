@@ -27,8 +27,8 @@ class Inbound {
   std::size_t room() const { return room_; }  // bytes that the last scatter() had room for
   // Takes in that many received bytes. Returns the peer's mistake, or an empty text.
   std::string_view received(std::size_t bytes);
-  // In place of scatter() and received(): takes in bytes that lie in buffers_.copy.room(), the
-  // first `bytes` of it.
+  // With records, call this instead of scatter() and received(). Takes in the first `bytes` bytes
+  // of buffers_.copy.room().
   std::string_view takeRoom(std::size_t bytes);
   // Stops writing to this local pin. The rest of a frame that names it goes to the scrap buffer.
   void dropSlot(std::uint32_t slot);

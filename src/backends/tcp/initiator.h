@@ -34,7 +34,8 @@ class Initiator {
   // Receiving. The functions return the peer's mistake, or an empty text.
   std::string_view acked(std::uint64_t count);
   std::string_view refused(std::uint64_t sequence);
-  // Begins a READ_DATA frame. Fills in the places for its bytes. Without places they are dropped.
+  // Begins a READ_DATA frame. Fills in the places for its bytes. Without places the bytes are
+  // dropped.
   std::string_view answerBegins(const FrameHead& head, InBuffer& into, std::size_t& pieces);
   // True if the arriving answer must not touch memory, because its job was stopped.
   bool answerUnwanted() const { return asked_.front().job->why.has_value(); }

@@ -45,7 +45,8 @@ std::string_view wayOf(const Protection& protection, bool same_host) {
   }
 }
 
-// The secret of a direction covers all that tells its socket from every other.
+// The secret of each direction is derived from all facts that tell its socket from every other
+// socket.
 Result<SocketKeys> keysOf(const Protection& protection, const LinkKey& key,
                           const SocketHello& hello, bool dialer, std::uint64_t blocks_per_key,
                           base::SealingTime* time) {

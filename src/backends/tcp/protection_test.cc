@@ -1,4 +1,4 @@
-// Tests what protects the bytes of a data socket, over its two halves without a socket.
+// Tests the protection of a data socket's bytes, between two ends without a socket.
 #include "backends/tcp/protection.h"
 
 #include <gtest/gtest.h>
@@ -144,8 +144,8 @@ TEST(Protection, OnlyEncryptionHidesThePayload) {
   }
 }
 
-// Where the frames of a stream at the level "frames" have heads, entries, trailers and tags: all
-// but the payload. In records everything is proven.
+// Tells for each byte of a stream whether a tag proves it. At the level "frames" that are heads,
+// entries, trailers and tags, but not the payload. In records it is everything.
 std::vector<bool> provenBytes(Privacy level, const Stream& stream) {
   std::vector<bool> out(stream.size(), true);
   if (level != Privacy::kFrames) return out;
@@ -188,7 +188,7 @@ std::vector<std::size_t> boundaries(Privacy level, const Stream& stream) {
   return out;
 }
 
-// What a dialer sends for three writes. It names the memory of `there`, and `here` is written.
+// The bytes that a dialer sends to write three parts of `here` to `there`.
 struct Recording {
   static constexpr std::size_t kWrite = 7000, kBytes = 4 * kWrite;
 
@@ -235,7 +235,7 @@ class Attacked {
     return "";
   }
   // Each byte is as before, or as written. At the level "frames" the payload of the last write may
-  // be changed, but never a place.
+  // be changed, but never its address.
   void expectNothingForged(const std::string& what) const {
     const Stream& there = recording_.there;
     const auto writes = there.begin() + static_cast<std::ptrdiff_t>(3 * Recording::kWrite);
@@ -273,7 +273,8 @@ TEST_P(ProtectionAgainst, AChangedBitAtTenThousandPlaces) {
     while (!proven[at]) at = random.below(one.stream.size());
     one.stream[at] ^= static_cast<std::byte>(1U << random.below(8));
     const std::string wrong = one.deliver(random);
-    // A longer length waits for bytes that do not come, and the end of the socket ends it.
+    // If the change made a length longer, the acceptor waits for more bytes. Zeros then show the
+    // mistake.
     if (wrong.empty()) {
       one.stream.assign(one.stream.size(), std::byte{0});
       ASSERT_NE(one.deliver(random), "") << "place " << at;

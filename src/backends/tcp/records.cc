@@ -23,7 +23,8 @@ bool RecordWriter::fill(Outbound& from, bool one_frame) {
   return true;
 }
 
-// Copies the next bytes of the stream into the room. The kernel copies those of pinned memory.
+// Copies the next bytes of the stream into the room. A system call copies the bytes of pinned
+// memory.
 std::span<std::byte> RecordWriter::collect(Outbound& from, bool one_frame) {
   constexpr std::size_t kMost = kRecordsAtOnce * kRecordBytes;
   std::size_t bytes = 0;

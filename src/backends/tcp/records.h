@@ -15,7 +15,7 @@ namespace viaduct::tcp {
 
 class RecordWriter {
  public:
-  // `encrypts`: otherwise the bytes are readable, and only proven.
+  // `encrypts`: false leaves the bytes readable, and only proves them.
   RecordWriter(base::RecordKeys& keys, bool encrypts, Buffers& buffers)
       : keys_(keys), encrypts_(encrypts), buffers_(buffers) {}
 
@@ -23,8 +23,8 @@ class RecordWriter {
     return records_ ? std::span<const std::byte>(records_->bytes).subspan(begin_, end_ - begin_)
                     : std::span<const std::byte>{};
   }
-  // If nothing is unsent: seals what `from` has to send, kRecordsAtOnce records at most, or one
-  // frame. False: no byte could be sealed although there are some.
+  // If nothing is unsent, seals the next bytes of `from`: at most kRecordsAtOnce records or, with
+  // `one_frame`, one frame. False: no byte could be sealed although there are some.
   bool fill(Outbound& from, bool one_frame);
   void sent(std::size_t bytes);
   void clear() { buffers_.records.give(std::move(records_)); }

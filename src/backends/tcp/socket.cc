@@ -30,8 +30,8 @@ bool setCongestion(int fd, std::string_view name) {
 Result<base::Fd> socketFrom(const RailSource& from, int family) {
   VIADUCT_TRY(base::Fd fd, base::streamSocket(family));
   if (!from.address) return fd;
-  // Without this, two interfaces on one network share a route. It needs CAP_NET_RAW on older
-  // kernels. If it fails, routes by source address still work.
+  // Binds the socket to its device, because otherwise two interfaces on one network share a route.
+  // Older kernels demand CAP_NET_RAW for that. If it fails, routes by source address still work.
   if (!from.device.empty())
     static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, from.device.data(),
                                    static_cast<socklen_t>(from.device.size())));
@@ -83,7 +83,8 @@ bool isStale(int fd, std::chrono::milliseconds detect) {
   tcp_info info{};
   socklen_t length = sizeof(info);
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return true;
-  // Less than `detect`, because the peer's kernel still sends queued bytes for a moment.
+  // The limit is less than `detect`, because the peer's kernel still sends queued bytes for a
+  // moment.
   return info.tcpi_state != TCP_ESTABLISHED ||
          std::chrono::milliseconds(info.tcpi_last_data_recv) > detect * 3 / 4;
 }

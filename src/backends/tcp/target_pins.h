@@ -34,7 +34,7 @@ class TargetPins : public move::BackendPins<TargetPin> {
     if (pin == nullptr || !rights.to(entry.slot, pin->audience).read) return nullptr;
     return local(entry.slot, entry.address, entry.bytes);
   }
-  // The pointer to the bytes that it wants to write, or null.
+  // The pointer to the bytes that a peer with these rights wants to write, or null.
   std::byte* writable(const FrameEntry& entry, const core::PinRights& rights) const {
     const TargetPin* const pin = named(entry);
     if (pin == nullptr || pin->read_only || !rights.to(entry.slot, pin->audience).write)

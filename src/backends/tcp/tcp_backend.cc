@@ -30,7 +30,8 @@ TcpBackend::TcpBackend(const core::BackendContext& context)
 TcpBackend::~TcpBackend() = default;
 
 Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
-  // Read only if needed, because it takes longer than the rest of this function.
+  // Reads the interfaces only if rails name them, because that takes longer than the rest of this
+  // function.
   const auto here = settings.rails.empty() ? std::vector<LocalInterface>{} : interfaces();
   for (const std::string& text : settings.rails) {
     VIADUCT_TRY(RailSource source, sourceOf(text, here));

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(At, TcpLevels,
                                            Level{Privacy::kEncrypted, "socket+encrypted"},
                                            Level{Privacy::kRequired, "socket+encrypted"}));
 
-// Over several sockets, with lists of pieces and with one large piece.
+// The link has several sockets. The ops are lists of pieces, and one large piece.
 TEST_P(TcpLevels, BytesMoveInBothDirections) {
   for (Settings& settings : settings_) {
     settings.sockets = 2;

@@ -34,7 +34,7 @@ void TcpChannel::stop(move::Job& job) {
 }
 
 void TcpChannel::close() {
-  handleEvents();  // other sockets of the link still need it
+  handleEvents();  // the link's other sockets still need watch()
   host().deactivate(*this);
   dial_.reset();
   if (socket_) link_.addClosed(*this);

@@ -200,7 +200,7 @@ TEST_F(TcpFails, AfterAFreezeNothingStaleLands) {
 }
 
 TEST_F(TcpFails, AnIdleLinkIsNotAFreeze) {
-  // Long, because a busy machine may stop this process for a part of it while it moves bytes.
+  // The limit is long, because a busy machine may stop this process for a while as it moves bytes.
   settings_[0].detect = settings_[1].detect = std::chrono::seconds(1);
   constexpr std::chrono::milliseconds kIdle{1200};
   openWithMemory();
@@ -297,7 +297,8 @@ TEST_F(TcpAccepts, TheLinkIsReadyWithItsLastSocket) {
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
 }
 
-// Without the peer's address its wish is unknown, so no socket opens, also if it has the key.
+// Without the peer's address, its wish for protection is unknown. So no socket opens, even for a
+// peer that has the key.
 TEST_F(TcpAccepts, NothingOpensWithAPeerOfAnotherRelease) {
   core::LinkSeed seed;
   seed.epoch = 10;

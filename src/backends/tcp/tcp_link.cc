@@ -13,10 +13,11 @@ namespace viaduct::tcp {
 namespace {
 
 using move::ShutReason;
-// The messages between the two ends of a link. All sockets of the sender are closed; with the
-// reason.
+// The two messages between the ends of a link. kGaveUp has a reason: all sockets of the sender are
+// closed.
 constexpr std::uint8_t kGaveUp = 1;
-// One socket of the sender is closed: its index, the number of sockets, its life, the reason.
+// One socket of the sender is closed. Fields: its index, the number of sockets, its life, the
+// reason.
 constexpr std::uint8_t kSocketLost = 2;
 
 // The shortest time limit for dialing. TCP sends a lost first packet again after one second.
@@ -165,7 +166,7 @@ void TcpLink::broke(move::Channel& channel) {
   strike(channel, channel.why());
 }
 
-// A link with one socket has none to compare it with.
+// Silence is judged by comparison of sockets, so a link with one socket is not watched.
 bool TcpLink::wantsWatch() { return channels().size() > 1 && !watched_.exchange(true); }
 
 void TcpLink::watch() {
@@ -212,7 +213,7 @@ void TcpLink::receive(std::span<const std::byte> message, std::vector<core::Fd>)
   const auto life = one ? in.get<std::uint32_t>() : 0;
   const Error why = linkError(Code::kPeerLost, "the peer: " + in.text());
   if (!in.finished()) return;
-  // Each end refuses for a reason in its own words.
+  // If this end has refused as well, its own reason is reported, not the peer's.
   if (kind == kGaveUp) return peerOver(refusal_.value_or(why));
   if (!one || index >= count || count > kMaxSockets) return;
   if (channels().empty()) expect(count);

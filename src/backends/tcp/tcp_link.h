@@ -36,7 +36,6 @@ class TcpLink final : public move::ChannelLink {
 
   void opened(move::Channel& channel) override;
   void broke(move::Channel& channel) override;
-  // Fails the channel's jobs.
   // If the link has several sockets: checks them for silence at intervals, while one is active or
   // has unacknowledged data.
   void watch();
@@ -46,7 +45,7 @@ class TcpLink final : public move::ChannelLink {
   void dropSlot(std::uint32_t slot);
   // Adds the figures of its open sockets to those of their rails.
   void addTo(std::span<SocketStatistics> rails) const;
-  // The channel's socket is about to be closed.
+  // Call it when the channel's socket is about to be closed: keeps the socket's counts.
   void addClosed(TcpChannel& channel);
   // The peer's addresses of all open sockets.
   std::vector<base::SocketAddress> peers() const;

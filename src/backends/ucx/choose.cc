@@ -61,9 +61,9 @@ bool fitUnasked(unsigned major, unsigned minor) { return major > 1 || (major == 
 
 std::string transportsFor(bool user_has_set, bool any_rdma) {
   if (user_has_set) return "";
-  // Without shared memory, which is for the backend `local`. In UCX it costs 4 MiB and 4
-  // descriptors a peer, and is not used with error handling (docs/gotchas/ucx.md). With RDMA,
-  // nothing shall use TCP silently.
+  // Excludes shared memory, because the backend `local` serves peers on this host. In UCX it costs
+  // 4 MiB and 4 descriptors a peer, and is not used with error handling (docs/gotchas/ucx.md). With
+  // RDMA, nothing shall use TCP silently.
   return any_rdma ? "^shm,tcp" : "^shm";
 }
 
@@ -161,8 +161,8 @@ Error noNetwork(const std::vector<Transport>& resources) {
   return out;
 }
 
-// The kind of the backend; two ends connect only if their kinds are equal. It has the packet sizes,
-// because a packet longer than the receiver's limit would end the receiver's process.
+// The kind of the backend; two ends connect only if their kinds are equal. The kind contains the
+// packet sizes, because a packet longer than the receiver's limit would end the receiver's process.
 std::string kindOf(const ContextOptions& choice) {
   std::string out = choice.by_messages ? "ucx by messages" : "ucx";
   if (choice.by_messages)

@@ -54,7 +54,7 @@ Result<UcxLibrary> load() {
   std::optional<base::KeptSignals> kept;
   if (!signalsAreTheUsers()) kept.emplace();
 #ifdef VIADUCT_TSAN
-  // Else an ending thread crashes in UCX's hook of madvise: docs/gotchas/sanitizers.md.
+  // Otherwise an ending thread crashes in UCX's hook of madvise: docs/gotchas/sanitizers.md.
   ::setenv("UCX_MEM_EVENTS", "no", 0);
 #endif
   const auto file = base::SharedLibrary::open("libucp.so.0");

@@ -18,8 +18,8 @@ constexpr unsigned kMessages = 1;  // the id of our active messages at UCX
 // The longest wait for the peer's connection. Both ends take a few milliseconds, unless the machine
 // is busy.
 constexpr auto kConnecting = std::chrono::milliseconds(100);
-// More messages than the windows of both ends ever need. A peer that exceeds it sends requests, and
-// does not receive the answers.
+// More messages than the windows of both ends ever need. A peer that makes us need more sends
+// requests without receiving the answers.
 constexpr std::size_t kMostEnvelopes = 8192;
 
 }  // namespace

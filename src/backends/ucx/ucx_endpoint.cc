@@ -68,7 +68,7 @@ Status UcxEndpoint::readLanes() {
   transport_devices_ = listText(lanes);
   transport_ = transportText(lanes);
   if (transport_.empty())
-    transport_ = context_.rdmaOnly() ? "rdma" : "tcp";  // for a UCX whose text differs
+    transport_ = context_.rdmaOnly() ? "rdma" : "tcp";  // if UCX's text has another form
   if (!context_.rdmaOnly() || !anyOf(lanes, TransportKind::kTcp)) return Ok{};
   return Error{.code = Code::kUnsupported,
                .operation = "ucp_ep_create",

@@ -44,7 +44,7 @@ bool StagingRail::busy() const {
                      [](const StagingLink* link) { return link->busy(); });
 }
 
-// Its network stage may use any backend, so no property of the path is promised.
+// The network stage of a transfer may use any backend, so no property of the path is promised.
 StagingBackend::StagingBackend(HostFor host_for)
     : can_{.name = kName,
            .memory = {MemoryKind::kDevice, MemoryKind::kFile, MemoryKind::kBlock,

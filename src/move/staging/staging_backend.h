@@ -34,7 +34,8 @@ class StagingRail final : public core::Rail {
   // Links that wait for memory of a ring get it in the order of their tickets, and before others.
   std::uint64_t newTicket() { return ++last_ticket_; }
   bool isFirst(const StagingLink& link) const;
-  // Recalls the rings of all links, because one waits. poll() repeats it while one does.
+  // Recalls the rings of all links, because a link waits for memory. poll() repeats this while a
+  // link waits.
   void recallRings();
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
-// The first place at or behind `from` that lies in a page as `address` does.
+// The first offset from `from` on that equals `address` modulo the page size.
 std::uint64_t placeFor(std::uint64_t from, std::uint64_t address) {
   return from + ((address - from) & (kPage - 1));
 }

@@ -42,15 +42,15 @@ inline std::uint32_t pinAt(const core::Op& op, OpEnd end) {
 // storage can be read and written directly.
 ChunkPlan fillChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
                     OpEnd storage);
-// The same without gaps, for memory that is copied.
+// Does the same as fillChunk() without gaps, for memory that is copied.
 ChunkPlan packPieces(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes);
-// The same without gaps, and only with ops of one pin of `end`. All chunks of a pin but its last
-// one are full, as the parts of an object have to be.
+// Does the same as packPieces(), but only with ops of one pin of `end`. All chunks of a pin but its
+// last one are full, as the parts of an object have to be.
 ChunkPlan packChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
                     OpEnd end);
 
-// Sorts ops whose `end` is in objects by their place there. Refuses ops that do not cover all bytes
-// of an object. Other storage may be among the pins.
+// Sorts ops whose `end` is in objects by their offsets in these objects. Refuses ops that do not
+// cover all bytes of an object. Other storage may be among the pins.
 Result<std::vector<core::Op>> sortForObjects(
     std::span<const core::Op> ops, OpEnd end,
     const std::function<const PinInfo*(std::uint32_t slot)>& pin);

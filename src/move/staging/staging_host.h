@@ -37,7 +37,7 @@ struct HopEnd {
 class HopOwner {
  public:
   // Called once for each hop, at the earliest inside StagingHost::start(), with the same lock held.
-  // Must only take notice.
+  // It may only record the end.
   virtual void hopEnded(std::uint32_t chunk, HopEnd end) = 0;
 
  protected:
@@ -66,10 +66,12 @@ class StagingHost {
   // no such pin.
   virtual std::uint64_t ownGeneration(std::uint32_t slot) const = 0;
   virtual std::uint64_t peerGeneration(std::uint32_t slot) const = 0;
-  // Returns a ring in host memory or on a GPU that belongs to this session: only its peer may reach
-  // it, and if it is not `lent`, nobody. None: the rings of this agent have used up their memory.
+  // Returns a ring in host memory or on a GPU, which belongs to this session. Only the session's
+  // peer may reach a `lent` ring, and nobody may reach another ring. None: the rings of this agent
+  // have used up their memory.
   virtual Result<std::optional<StagingRing>> ring(bool lent, std::optional<std::uint32_t> gpu) = 0;
-  // Frees a ring, named by its pin. No hop and no op of the peer uses it. The host's end frees all.
+  // Frees a ring, named by its pin. Call it when no hop and no op of the peer uses the ring any
+  // more. The destructor of the host frees all rings.
   virtual void giveBack(std::uint32_t pin) = 0;
   // Whether ring() finds memory now.
   virtual bool hasRoom() const = 0;
@@ -89,7 +91,7 @@ class StagingHost {
                                              std::uint32_t chunk) = 0;
   // A number for hops that write one object together (core::OpList::whole).
   virtual std::uint64_t newWhole() = 0;
-  // No further hop has this number. An incomplete object is abandoned.
+  // Call it when no further hop has this number. An incomplete object is then abandoned.
   virtual void giveUp(std::uint64_t whole) = 0;
   // True once no hop that was dropped touches memory any more. The function may outlive the host.
   virtual std::function<bool()> settling() const = 0;

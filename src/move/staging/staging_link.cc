@@ -13,7 +13,8 @@ namespace {
 
 std::size_t index(auto step) { return static_cast<std::size_t>(step); }
 
-// Whether `next` goes on in the storage and in the chunk; then it becomes a part of `piece`.
+// Appends `next` to `piece` if it follows directly in the storage and in the chunk. False: it does
+// not.
 bool join(StoragePiece& piece, const StoragePiece& next) {
   const bool goes_on = next.pin == piece.pin && next.address == piece.address + piece.bytes &&
                        next.place == piece.place + piece.bytes;
@@ -64,7 +65,8 @@ core::LinkState StagingLink::state() const {
   return {.phase = core::LinkState::Phase::kReady, .text = "storage, in stages"};
 }
 
-// Ops with equal answers are in one job, so all ops of a job have storage at the same ends.
+// Ops for which reaches() gives equal answers are in one job. So all ops of a job have storage at
+// the same ends.
 std::optional<std::string_view> StagingLink::reaches(OpKind /*kind*/, std::uint32_t local_pin,
                                                      std::uint32_t remote_pin) const {
   const PinInfo* const own = host_->ownPin(local_pin);
@@ -101,7 +103,8 @@ void StagingLink::take(const core::Work& work) {
 }
 
 // Between a GPU of this process and memory of a GPU that this process cannot map, the bytes go
-// through a ring on the peer's GPU: the peer allocates that so that this process maps it.
+// through a ring on the peer's GPU: the peer allocates that ring in a way that this process can
+// map.
 RingPlace StagingLink::placeFor(const StagedJob& job) const {
   const core::Op& op = job.ops.front();
   const PinInfo* const own = host_->ownPin(op.local_pin);
@@ -114,7 +117,7 @@ RingPlace StagingLink::placeFor(const StagedJob& job) const {
 
 bool StagingLink::fitsPlace(const StagedJob& job) const {
   const std::uint32_t ring = peers_.at(job.place).pin;
-  const core::Op* checked = nullptr;  // neighbours are mostly between the same pins
+  const core::Op* checked = nullptr;  // neighbouring ops mostly have the same pins
   return std::ranges::all_of(job.ops, [&](const core::Op& op) {
     if (checked != nullptr && op.local_pin == checked->local_pin &&
         op.remote_pin == checked->remote_pin)
@@ -182,7 +185,7 @@ void StagingLink::progress(core::Completions& out) {
   if (!still_waits_) ticket_ = 0;
 }
 
-// Links that wait take turns. None: wait for memory.
+// Takes a ring. Links that wait take turns. None: the job has to wait for memory.
 Result<std::optional<StagingRing>> StagingLink::takeRing(bool lent, RingPlace place) {
   if (rail_.isFirst(*this)) {
     auto ring = host_->ring(lent, place);
@@ -204,7 +207,7 @@ Result<std::optional<StagingRing>> StagingLink::takeRing(bool lent, RingPlace pl
   return std::optional<StagingRing>();
 }
 
-// A little shorter than the deadline of a post, so that its error names the cause.
+// The limit is shorter than the deadline of a post, so that the post's error names the cause.
 bool StagingLink::hasWaitedLong() const {
   return host_->now() - waits_since_ > host_->deadline() * 3 / 4;
 }
@@ -335,7 +338,7 @@ ChunkPlan StagingLink::cut(StagedJob& job, std::uint64_t chunk_bytes) {
   return fillChunk(job.ops, job.cut, chunk_bytes, job.readEnd());
 }
 
-// The number of chunks for the next part of an object. Only its last part may be smaller.
+// The number of chunks for the next part of an object. Only the object's last part may be smaller.
 std::uint32_t StagingLink::widthFor(StagedJob& job) {
   const OpEnd end = job.writtenEnd();
   std::uint64_t part = 0;
@@ -356,7 +359,7 @@ std::uint32_t StagingLink::widthFor(StagedJob& job) {
   return static_cast<std::uint32_t>(width);
 }
 
-// The first of `width` free neighbours.
+// The first of `width` neighbouring chunks that are free.
 std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width,
                                                      std::uint32_t chunks) const {
   std::uint32_t free = 0;
@@ -434,7 +437,7 @@ void StagingLink::advance(std::uint32_t number) {
   release(number);
 }
 
-// The time of the chunk's stage that no chunk has counted yet.
+// The time of the chunk's stage that no chunk has counted yet, in nanoseconds.
 std::uint64_t StagingLink::countUse(const Chunk& chunk) {
   StageUse& use = chunk.job->stages[index(chunk.step)];
   const auto since = std::exchange(use.counted, host_->now());
@@ -497,7 +500,8 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
   return startHop(number, to, kind, std::move(list));
 }
 
-// Copies between this end's memory, or the chunk of its ring, and the peer's.
+// Copies between this end's memory or the chunk of its ring, and the peer's memory or the chunk of
+// its ring.
 Status StagingLink::startMove(std::uint32_t number) {
   const Chunk& chunk = chunks_[number];
   const StagedJob& job = *chunk.job;
@@ -577,7 +581,8 @@ void StagingLink::breakOff(Error why) {
 
 void StagingLink::receive(RingAnswer&& answer) {
   constexpr std::uint32_t kMostChunks = 1024;
-  // Only answers: a peer cannot make this end store anything else.
+  // Accepts only answers to requests of this end, so that a peer cannot make it store anything
+  // else.
   if (!asked_.contains(answer.place) || peers_.contains(answer.place)) return;
   if (answer.error && answer.place) {
     refused_.insert(answer.place);

@@ -52,8 +52,8 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   bool busy() const;  // progress() has work
   void progress(core::Completions& out);
   std::uint64_t ticket() const { return ticket_; }  // 0: it does not wait for memory of a ring
-  // Another link waits for memory: frees the rings here, once no chunk is in a stage, and asks the
-  // peer for those that it has.
+  // Call it when another link waits for memory. Frees this end's ring once no chunk is in a stage,
+  // and asks the peer to return the rings that it was lent.
   void recallRings();
 
  private:
@@ -62,9 +62,9 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   // A stage that chunks of a job are in, and since when.
   struct StageUse {
     std::uint32_t chunks = 0;
-    Clock::time_point counted = {};  // the time until here is in the path
+    Clock::time_point counted = {};  // the time until here is counted in the path
   };
-  // The link holds one of its outstanding parts until endJobs().
+  // A job of this end. The link holds one of the job's outstanding parts until endJobs().
   struct StagedJob : Job {
     std::span<const core::Op> ops = {};
     core::Requirement required = {};  // of the stage between the agents
@@ -73,8 +73,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
     bool from_storage = false, to_storage = false;  // where the bytes come from and go to
     bool local_storage = false, remote_storage = false;
     bool packed = false;  // host memory at both ends takes the part of storage
-    // The end in the storage that is read. A chunk is read in one piece, so its gaps follow this
-    // end.
+    // The end whose storage is read. A chunk is read in one piece, so its gaps follow this end.
     OpEnd readEnd() const {
       const bool local = local_storage && (writes() || !remote_storage);
       return local ? OpEnd::kLocal : OpEnd::kRemote;
@@ -86,12 +85,13 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
     std::uint32_t chunks = 0;             // in a stage
     std::array<StageUse, 4> stages = {};  // by ChunkStep
     Path path = {};                       // since the last report
-    // It writes objects, each as a whole.
+    // True: the job writes objects, each as a whole.
     bool to_objects = false;
     std::vector<core::Op> sorted = {};       // behind `ops`, by the place in the objects
     std::vector<std::uint64_t> wholes = {};  // of objects larger than a chunk, in their order
   };
-  // The use of one chunk of both rings, or of neighbours as one large chunk.
+  // The use of the chunk with one number in both rings, or of neighbouring chunks as one large
+  // chunk.
   struct Chunk {
     StagedJob* job = nullptr;
     ChunkStep step = ChunkStep::kFree;
@@ -126,7 +126,8 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   Status startStorage(std::uint32_t number, OpKind kind);
   Status startMove(std::uint32_t number);
   Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
-  // The chunks that a job of this end can use, if it has one ring or two.
+  // The number and size of the chunks that a job of this end can use. With two rings, the smaller
+  // values of both.
   StagingRing sizes(const StagedJob& job) const;
   static ChunkPlan cut(StagedJob& job, std::uint64_t chunk_bytes);
   void failJob(StagedJob& job, Error why);
@@ -157,13 +158,14 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   std::vector<StagedJob*> jobs_;                   // in the order of their posts
   std::vector<Chunk> chunks_;
   std::optional<StagingRing> own_;          // the ring for this end's jobs
-  std::map<RingPlace, StagingRing> peers_;  // and those that the peer lends
+  std::map<RingPlace, StagingRing> peers_;  // the rings that the peer lends
   std::set<RingPlace> asked_, refused_;     // rings that the peer was asked for, or does not lend
-  std::optional<Error> no_ring_;            // the peer's messages cannot be understood
+  std::optional<Error> no_ring_;            // the peer's messages or ring are unusable
   // Rings that others wait for. No chunk begins a transfer until they are given back.
   bool own_recalled_ = false;
   std::set<RingPlace> peers_recalled_;
-  // While it waits for memory of a ring: its place in the queue, and since when.
+  // While this link waits for memory of a ring: its ticket in the queue, and the time since when it
+  // waits.
   std::uint64_t ticket_ = 0;
   Clock::time_point waits_since_ = {};
   bool still_waits_ = false;                   // since the present progress()

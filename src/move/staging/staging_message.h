@@ -75,7 +75,7 @@ struct StorageAnswer {
   std::optional<Error> error = {};
   std::vector<PathShare> shares = {};
 };
-// The StorageRequest for this chunk shall end soon. Its answer still comes.
+// Asks the other end to end the StorageRequest for this chunk soon. Its answer still comes.
 struct StorageCancel {
   static constexpr std::string_view kName = "storage cancel";
   std::uint32_t chunk = 0;
@@ -120,8 +120,8 @@ using StagingMessage = std::variant<RingRequest, RingAnswer, StorageRequest, Sto
                                     StorageCancel, WholeEnd, RingRecall, RingReturn>;
 
 base::Bytes encode(const StagingMessage& message);
-// Refuses bytes that are truncated, too long or beyond the limits: kProtocol. Those of another
-// version or kind: kUnsupported.
+// Refuses bytes that are truncated, too long or beyond the limits: kProtocol. Refuses bytes of
+// another version or kind: kUnsupported.
 Result<StagingMessage> decodeStaging(std::span<const std::byte> bytes);
 
 }  // namespace move

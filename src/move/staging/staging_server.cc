@@ -10,9 +10,10 @@
 namespace viaduct::move {
 namespace {
 
-// Objects that one peer writes at the same time.
+// The most objects that one peer writes at the same time.
 constexpr std::size_t kMostWholes = 1024;
-// Rings that one peer asks for at the same time: one for host memory, and one for each GPU.
+// The most rings that one peer asks for at the same time: one for host memory, and one for each of
+// 64 GPUs.
 constexpr std::size_t kMostWanted = 65;
 
 }  // namespace
@@ -27,7 +28,7 @@ void StagingServer::take(const RingReturn& given) {
   if (found != lent_.end()) found->second.returned = true;
 }
 
-// The ring that the peer may use; null: it has none there.
+// The ring that the peer may use; null: it has none at this place.
 const StagingRing* StagingServer::lent(RingPlace place) const {
   const auto found = lent_.find(place);
   return found == lent_.end() || found->second.returned ? nullptr : &found->second.ring;
@@ -168,7 +169,8 @@ bool StagingServer::isPacked(const StorageRequest& request) const {
   return pin != nullptr && pin->kind == MemoryKind::kHost;
 }
 
-// Gives the peer's number one of this agent's numbers, so that peers cannot meet in one object.
+// Maps the peer's number to a number of this agent, so that two peers never write one object
+// together.
 Status StagingServer::checkWhole(std::uint64_t whole) {
   if (whole == 0 || wholes_.contains(whole)) return Ok{};
   if (wholes_.size() == kMostWholes)
@@ -226,8 +228,8 @@ void StagingServer::hopEnded(std::uint32_t chunk, HopEnd end) {
   wake_();
 }
 
-// The error without the names of this agent's files, objects and hosts. The peer knows the label of
-// a pin that it may reach.
+// Returns the error without the names of this agent's files, objects and hosts. The peer knows the
+// label of a pin that it may reach.
 std::optional<Error> StagingServer::forPeer(std::optional<Error> why,
                                             const StorageRequest& request) const {
   if (!why) return why;

@@ -16,8 +16,8 @@ namespace viaduct::move {
 
 class StagingServer final : private HopOwner {
  public:
-  // `wake`: progress() has work that needs no further event.
-  // `ring`: asks for a ring, as StagingHost::ring(). None: it waits for memory, and is asked again.
+  // `wake` is called when progress() has work that needs no further event. `ring` returns a ring,
+  // as StagingHost::ring() does. None: there is no memory now, and `ring` is called again later.
   using RingSource = std::function<Result<std::optional<StagingRing>>(RingPlace)>;
   StagingServer(StagingHost& host, std::function<Status(const StagingMessage&)> send,
                 std::function<void()> wake, RingSource ring)
@@ -51,7 +51,7 @@ class StagingServer final : private HopOwner {
   void lendWanted();
   void answer(RingPlace place, Result<StagingRing> ring);
   Status check(const StorageRequest& request) const;
-  // Host memory, whose pieces the peer has packed or wants packed.
+  // Whether the request is for host memory, whose pieces the peer has packed or wants packed.
   bool isPacked(const StorageRequest& request) const;
   Status checkWhole(std::uint64_t whole);
   void start(std::uint32_t number);

@@ -7,8 +7,8 @@
 namespace viaduct::cuda {
 namespace {
 
-// One side of a row, as one lane goes through it: from each of its units to the one kLanes units
-// further. Blocks may have fewer units than that.
+// The source or the target of a row, as one lane of a warp goes through it. A unit is one access.
+// After each unit the lane goes kLanes units further. A block may have fewer units than kLanes.
 class RowSide {
  public:
   __device__ RowSide(const Row& row, std::uint64_t first, std::uint64_t step,
@@ -32,9 +32,9 @@ class RowSide {
 
  private:
   std::uint64_t at_;
-  std::uint32_t unit_;  // of its block
+  std::uint32_t unit_;  // index of the unit in its block
   std::uint64_t hop_;
-  std::uint64_t end_;  // in addition, at the end of a block
+  std::uint64_t end_;  // added to `hop_` at the end of a block
 };
 
 // One warp copies one row. Neighbouring lanes copy neighbouring units, and each lane starts
@@ -62,9 +62,9 @@ __device__ void copyRow(const Row& row, std::uint32_t lane) {
 }  // namespace
 }  // namespace viaduct::cuda
 
-// Each warp of the launch takes a row, then the row as many further as there are warps. Groups have
-// whole warps. Two groups fit the registers of a multiprocessor, which then has 1,024 threads with
-// four loads each in flight.
+// If a launch has W warps, warp i copies the rows i, i + W, i + 2W and so on. Groups have whole
+// warps. Two groups fit the registers of a multiprocessor, which then has 1,024 threads with four
+// loads each in flight.
 extern "C" __global__ void __launch_bounds__(viaduct::cuda::kMostThreadsOfGroup, 2)
     viaduct_copy_rows(const viaduct::cuda::Row* rows, std::uint32_t count) {
   using namespace viaduct::cuda;

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "device/kernel_on_host.h"
 #include "support/bytes.h"
-// After the header that compiles it for the host.
+// This include has to follow kernel_on_host.h, which compiles the kernel for the host.
 #include "backends/cuda/kernel/copy_rows.cu"
 
 namespace viaduct::cuda {
@@ -27,7 +27,7 @@ constexpr std::uint64_t kFrom = 0x7000'0000'0000, kTo = 0x7100'0000'0000;
 // The memory of a GPU that exists during one test: one allocation to read and one to write.
 struct KernelMemory {
   std::vector<std::byte> from, to;
-  std::vector<std::uint8_t> stores;  // of each byte of `to`
+  std::vector<std::uint8_t> stores;  // number of stores to each byte of `to`
   explicit KernelMemory(std::uint64_t seed) : from(kMemory), to(kMemory), stores(kMemory) {
     testing::fillRandom(from, seed);
     now = this;

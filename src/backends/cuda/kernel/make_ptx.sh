@@ -24,7 +24,7 @@ files_of() {
   echo "$1"
   sed -n 's/^#include "\(.*\)"$/\1/p' "$1" | while read -r included; do files_of "$included"; done
 }
-# Comments and white space may change without nvcc.
+# The checksum ignores comments and white space, so that they may change without a new run of nvcc.
 source_sum() {  # $1: kernel
   files_of "$folder/$1.cu" | xargs sed 's|//.*||' | tr -d '[:space:]' | sha256sum | cut -d' ' -f1
 }

@@ -38,8 +38,8 @@ struct Sums {
   }
 };
 
-// The words of each stripe that a lane reads: neighbours, by one access of 16 bytes, if the address
-// of the stripes allows that; else one of each half.
+// The two words of each stripe that a lane reads. If the stripes are aligned to 16 bytes, they are
+// neighbours, and one access reads both. Otherwise each half of the stripe has one of them.
 struct Words {
   bool wide;
   std::uint32_t first, second;
@@ -58,9 +58,9 @@ __device__ ulonglong2 loadWords(std::uint64_t at) {
   return {__ldcg(first), __ldcg(first + kLanes)};
 }
 
-// Adds a row of whole stripes, of which the first one has the number `first`. Stripe s has the
-// weight 2s + 1, and `falling` counts it n - s times. Each lane starts kStripesInFlight loads
-// before it adds the first.
+// Adds a row of whole stripes. `first` is the number of its first stripe. Stripe s of the block has
+// the weight 2s + 1. `falling` counts a stripe once for itself and once for each later stripe of
+// the row. Each lane starts kStripesInFlight loads before it adds the first.
 template <bool kWide>
 __device__ Sums sumOfStripes(std::uint64_t from, std::uint64_t first, std::uint32_t stripes,
                              const Words& words) {
@@ -85,7 +85,7 @@ __device__ Sums sumOfStripes(std::uint64_t from, std::uint64_t first, std::uint3
   return sums;
 }
 
-// A word, or the bytes that the row has of it.
+// Loads a word, or those of its bytes that the row has.
 __device__ std::uint64_t loadWord(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 8 && address % 8 == 0)
     return __ldcg(reinterpret_cast<const unsigned long long*>(address));
@@ -96,7 +96,7 @@ __device__ std::uint64_t loadWord(std::uint64_t address, std::uint64_t bytes) {
   return word;
 }
 
-// Any row. Neighbouring lanes read neighbouring words.
+// Adds any row, also one with a partial stripe. Neighbouring lanes read neighbouring words.
 __device__ Sums sumOfWords(const SumRow& row, std::uint32_t lane) {
   Sums sums;
   for (std::uint32_t at = 8 * lane; at < row.bytes; at += 8 * kLanes) {
@@ -122,8 +122,8 @@ __device__ Sums sumOf(const SumRow& row, std::uint32_t lane) {
 }  // namespace
 }  // namespace viaduct::cuda
 
-// Each warp of the launch takes a row, then the row as many further as there are warps, and stores
-// the sums of a row at the row's place. Groups have whole warps. Two groups fit the registers of a
+// If a launch has W warps, warp i takes the rows i, i + W, i + 2W and so on. It stores the sums of
+// a row at the row's index in `sums`. Groups have whole warps. Two groups fit the registers of a
 // multiprocessor.
 extern "C" __global__ void __launch_bounds__(viaduct::cuda::kMostThreadsOfGroup, 2)
     viaduct_sum_rows(const viaduct::cuda::SumRow* rows, ulonglong2* sums, std::uint32_t count) {

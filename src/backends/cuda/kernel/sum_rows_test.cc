@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "device/kernel_on_host.h"
 #include "support/bytes.h"
-// After the header that compiles it for the host.
+// This include has to follow kernel_on_host.h, which compiles the kernel for the host.
 #include "backends/cuda/kernel/sum_rows.cu"
 
 namespace viaduct::cuda {
@@ -59,7 +59,7 @@ struct SumMemory {
     for (BlockPiece& piece : pieces) piece.address += kPlace;
     std::vector<SumRow> rows(roomForSums(pieces.size(), bytesOf(pieces), most));
     rows.resize(cutSums(pieces, most, rows.data()));
-    sums.assign(rows.size(), {1, 2});  // what the launch before has left
+    sums.assign(rows.size(), {1, 2});  // values that an earlier launch left
     testing::runKernel(groups, threads, viaduct_sum_rows, rows.data(),
                        reinterpret_cast<ulonglong2*>(sums.data()),
                        static_cast<std::uint32_t>(rows.size()));
