@@ -28,8 +28,8 @@ std::uint64_t ticksNow() { return 0; }  // probes then choose memcpy, this proce
 
 // The least ticks per byte of non-temporal stores here, with source and target in the cache.
 double measuredTicksPerByte() {
-  constexpr std::size_t kBytes = 128U << 10U;  // both together fit the second-level cache
-  // Not zeros, because an AMD EPYC 7003 streams zeros twice as fast as other values.
+  constexpr std::size_t kBytes = 128U << 10U;  // source and target together fit the L2 cache
+  // The bytes are not zeros, because an AMD EPYC 7003 streams zeros twice as fast as other values.
   std::vector<std::byte> from(kBytes, std::byte{0x5a}), to(kBytes, std::byte{0xa5});
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (int i = 0; i < 5; ++i) {

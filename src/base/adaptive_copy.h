@@ -33,7 +33,7 @@ class AdaptiveCopy {
     else
       copyOther(to, from, bytes);
   }
-  // Whether memcpy copies the whole job, for example because it is short.
+  // Whether memcpy copies the whole job, for example because the job is short.
   bool plain() const { return plain_; }
   // Orders everything copied so far before later writes.
   void finish() {
@@ -53,7 +53,7 @@ class AdaptiveCopy {
   bool unfinished_ = false;  // non-temporal stores since the last finish()
   std::uint64_t idle_ = 0;   // bytes until the clock starts, because earlier stores may delay them
   std::uint64_t timed_ = 0;  // bytes that the probe still has to time
-  std::uint64_t ticks_ = 0;  // clock ticks that those bytes took so far
+  std::uint64_t ticks_ = 0;  // clock ticks of the bytes that the probe has timed so far
   std::uint64_t probe_ = 0;  // the number of bytes that each probe times
   std::uint64_t until_next_ = 0;  // bytes until the next probe
 };

@@ -10,7 +10,8 @@
 
 namespace viaduct::base {
 
-// Is told of a change. The call comes from any thread, with locks held, so it must be short.
+// An object that is told of a change. The call comes from any thread, with locks held, so it must
+// be short.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -34,9 +35,9 @@ class Watchers {
   std::size_t sweep_at_ = 8;  // the size at which the list drops the watchers that are gone
 };
 
-// While it lives, calls of this thread that would block return at once, as if their time had
-// passed. `watcher` is told of the next change of the thing that the call waits for. Threads: the
-// one that made it.
+// While an Attempt lives, calls of its thread that would block return at once, as if their time had
+// passed. `watcher` is told of the next change of the thing that such a call waits for. Threads:
+// the one that made the Attempt.
 class Attempt {
  public:
   explicit Attempt(std::shared_ptr<Watcher> watcher)
@@ -45,7 +46,7 @@ class Attempt {
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  // A call would have blocked, so its error is not final.
+  // True: a call would have blocked, so the error of that call is not final.
   bool wouldBlock() const { return would_block_; }
 
   // A function calls this before it blocks, with the lock of the thing. True: it must not block.

@@ -28,8 +28,8 @@ struct BlockSums {
 // zeros.
 BlockSums blockSums(std::uint64_t offset, std::span<const std::byte> bytes);
 
-// The sums of whole stripes, without weights and weighted by the number of stripes from there to
-// the end.
+// The sums of whole stripes. `even` has no weights. `falling` counts each stripe as often as there
+// are stripes from that stripe to the end.
 struct StripeSums {
   BlockSums even = {}, falling = {};
   friend bool operator==(const StripeSums&, const StripeSums&) = default;
@@ -38,7 +38,8 @@ struct StripeSummer {
   const char* name;
   StripeSums (*sum)(const std::byte* from, std::size_t stripes);
 };
-// The implementations that this processor can run, the fastest one first. blockSums() uses that.
+// The implementations that this processor can run, the fastest one first. blockSums() uses the
+// fastest.
 std::span<const StripeSummer> stripeSummers();
 
 }  // namespace viaduct::base

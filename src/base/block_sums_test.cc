@@ -18,7 +18,7 @@ std::vector<std::byte> randomBytes(std::size_t count, std::uint64_t seed) {
   return out;
 }
 
-// The definition, word by word.
+// Computes the sums by their definition, word by word.
 BlockSums slowSums(std::uint64_t offset, std::span<const std::byte> bytes) {
   BlockSums out;
   for (std::size_t at = 0; at < bytes.size(); at += 8) {

@@ -6,8 +6,8 @@
 
 namespace viaduct::base {
 
-// While it lives, this thread receives no signals. Threads that it starts meanwhile never receive
-// any.
+// While this object lives, its thread receives no signals. Threads that its thread starts meanwhile
+// never receive any.
 class BlockedSignals {
  public:
   BlockedSignals() {

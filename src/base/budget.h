@@ -1,5 +1,5 @@
 // A limit on the bytes that one party may use, and on the total of all its siblings. Threads: one
-// at a time for all that share a whole.
+// at a time for all budgets that share `whole`.
 #pragma once
 
 #include <viaduct/result.h>
@@ -13,8 +13,8 @@ namespace viaduct::base {
 
 class Budget {
  public:
-  // `whole` is the budget that this one and its siblings draw from. It outlives them. Null: no
-  // parent.
+  // `whole` is the larger budget that this one and its siblings draw from. `whole` outlives them.
+  // Null: there is no larger budget.
   explicit Budget(std::uint64_t most, Budget* whole = nullptr) : most_(most), whole_(whole) {}
   ~Budget() { give(used_); }
   Budget(const Budget&) = delete;
@@ -26,7 +26,7 @@ class Budget {
     return whole_ == nullptr ? own : std::min(own, whole_->left());
   }
 
-  // False: fewer bytes than that are left, and none was taken.
+  // False: fewer than `bytes` are left, and none was taken.
   bool take(std::uint64_t bytes) {
     if (bytes > left()) return false;
     used_ += bytes;
@@ -38,7 +38,8 @@ class Budget {
     if (whole_ != nullptr) whole_->give(bytes);
   }
 
-  // The error after take() returned false. `whose`: "one peer"; `all`: "all peers".
+  // The error after take() returned false. `whose` names the user of this budget ("one peer"), and
+  // `all` those of the whole ("all peers").
   Error refusal(std::string operation, std::uint64_t bytes, const std::string& whose,
                 const std::string& all) const {
     std::string detail = std::to_string(bytes) + " bytes do not fit: " + std::to_string(left()) +

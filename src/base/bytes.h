@@ -24,7 +24,8 @@ inline std::string_view textOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// One move each: a loop over bytes stays a loop at -O2, and entries of frames go through here.
+// Each memcpy is compiled to one move. A loop over bytes would stay a loop at -O2, which is slow
+// for the many entries of frames.
 static_assert(std::endian::native == std::endian::little, "a big-endian target has to swap bytes");
 
 template <class T>
@@ -62,7 +63,8 @@ class Writer {
     return put(static_cast<std::uint32_t>(bytes.size())).raw(bytes);
   }
   Writer& text(std::string_view text) { return sized(bytesOf(text)); }
-  // Seven bits in each byte, the lowest first; the top bit says that more follow.
+  // Appends each number with seven bits in a byte, the lowest first. The top bit of a byte says
+  // that another byte follows.
   template <class... Number>
   Writer& varints(Number... numbers) {
     std::array<std::byte, 10 * sizeof...(numbers)> bytes;
@@ -111,7 +113,7 @@ class Reader {
       in_ = in_.subspan(at);
       return number;
     }
-    if (ok_ && at < in_.size()) refuse();  // longer than any number
+    if (ok_ && at < in_.size()) refuse();  // the varint is longer than 64 bits need
     ok_ = false;
     return 0;
   }
@@ -124,12 +126,12 @@ class Reader {
     return out;
   }
 
-  // The caller does not allow the value that it has read.
+  // Called by a reader's user that does not allow the value just read.
   void refuse() {
     refused_ = true;
     ok_ = false;
   }
-  // The same for a value or size above a limit, which the error shows.
+  // Refuses a value or size above `limit`. The error shows both numbers.
   void refuse(std::uint64_t value, std::uint64_t limit) {
     if (ok_) above_ = {value, limit};
     refuse();

@@ -9,8 +9,8 @@
 
 namespace viaduct::base {
 
-// The last freed piece of a thread that malloc() would not keep for the thread itself: a new
-// transfer mostly has the size of the one that was released before it.
+// Keeps a thread's last freed piece of a size that malloc() does not cache per thread. A new
+// transfer mostly has the size of the transfer that was released before.
 class SparePiece {
  public:
   ~SparePiece() {
@@ -21,7 +21,7 @@ class SparePiece {
     if (over_ || piece_ == nullptr || bytes != bytes_) return nullptr;
     return std::exchange(piece_, nullptr);
   }
-  // False: the caller frees it.
+  // False: the piece was not kept, and the caller frees it.
   bool keep(void* piece, std::size_t bytes) {
     constexpr std::size_t kKeptByMalloc = 1024, kMost = 4096;
     if (over_ || piece_ != nullptr || bytes <= kKeptByMalloc || bytes > kMost) return false;
@@ -37,8 +37,9 @@ class SparePiece {
 };
 inline thread_local SparePiece spare_piece;
 
-// Takes memory from the plain operator new, and one cache line more. Before glibc 2.38, aligned
-// allocation takes ten times as many instructions, because it never reuses a freed piece as it is.
+// An allocator that takes memory from the plain operator new, one cache line more than asked for.
+// Before glibc 2.38, aligned allocation takes ten times as many instructions, because it never
+// reuses a freed piece as it is.
 template <class T>
 struct CacheLines {
   using value_type = T;

@@ -25,17 +25,17 @@ class CheckedCopy {
   // Fills `to`, at most IOV_MAX pieces, from as many bytes at `from`, at most kMostBytes. False: a
   // part of `to` is not writable. Then any of the other bytes may have been written.
   [[nodiscard]] bool copy(std::span<const iovec> to, const std::byte* from) const;
-  // Fills `to` from pieces of as many bytes, at most kMostBytes. False: a part of them is not
+  // Fills `to` from pieces of as many bytes, at most kMostBytes. False: a part of `from` is not
   // readable.
   [[nodiscard]] bool fetch(std::byte* to, std::span<const iovec> from) const;
 
-  // The kMostBytes that the kernel copies into and out of. The calls above use it too. A caller
-  // that works on the bytes there saves a copy.
+  // The buffer of kMostBytes that the kernel copies into and out of. copy() and fetch() overwrite
+  // it. A caller that works on the bytes in this buffer saves a copy.
   std::span<std::byte> room() const { return {bounce_.data(), bounce_.size()}; }
-  // Copies from the front of `from` to room() at `at`, `most` bytes at most. Returns their number;
-  // 0: the first of them is not readable.
+  // Copies from the front of `from` to room() at `at`, at most `most` bytes. Returns the number of
+  // copied bytes, which may be less; 0: the first byte is not readable.
   std::size_t collect(std::span<const iovec> from, std::size_t at, std::size_t most) const;
-  // Fills `to` from room() at `at`. False: as copy().
+  // Fills `to` from room() at `at`. False: a part of `to` is not writable, as for copy().
   [[nodiscard]] bool fill(std::span<const iovec> to, std::size_t at) const;
 
  private:

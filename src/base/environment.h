@@ -13,14 +13,15 @@ namespace viaduct::base {
 bool environmentIsTrusted();
 // The value of a variable; null: it is not set, or the environment is not trusted.
 const char* variable(const char* name);
-// The same as a text, which is empty in these cases.
+// The value of a variable; empty: it is not set, or the environment is not trusted.
 std::string variableText(const char* name);
 
-// For reports of what other libraries read by themselves, trusted or not.
+// Both functions below are for reports of variables that other libraries read by themselves. They
+// work in an untrusted environment too.
 // The variables that begin with `prefix`, in the order of their names: "UCX_NET_DEVICES=mlx5_0:1",
 // "UCX_TLS=rc".
 std::vector<std::string> environmentOf(std::string_view prefix);
-// All of these variables in one line; empty: there are none.
+// All variables that begin with `prefix`, in one line; empty: there are none.
 std::string environmentText(std::string_view prefix);
 
 }  // namespace viaduct::base

@@ -91,7 +91,8 @@ Rest<T> rest(T& bytes) {
   return {bytes};
 }
 
-// No bytes. Reading refuses the message unless holds() is true for the fields before.
+// A condition, which takes no bytes. Reading refuses the message unless holds() is true for the
+// fields before it.
 template <class Holds>
 struct Must {
   Holds holds;
@@ -211,7 +212,8 @@ class Fields {
   static void getOne(Reader& in, std::vector<T>& list) {
     getOne(in, list, SIZE_MAX, SIZE_MAX);
   }
-  // A false count ends with the message's bytes, before it allocates much memory.
+  // Adds one element at a time. A false count thus fails at the end of the message, before much
+  // memory is allocated.
   template <class T>
   static void getOne(Reader& in, std::vector<T>& list, std::size_t limit, std::size_t each) {
     list.clear();

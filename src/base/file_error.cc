@@ -9,7 +9,7 @@
 namespace viaduct::base {
 namespace {
 
-// Other errors are kDevice.
+// The codes of known errnos. Every other errno is kDevice.
 using Meaning = std::pair<int, Code>;
 constexpr std::array kMeanings{
     Meaning{ENOENT, Code::kNotFound},  Meaning{ENOTDIR, Code::kNotFound},

@@ -29,8 +29,8 @@ void append(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// The file system's name of the file for file servers. It has the inode number and a generation,
-// which is new each time that the number is used.
+// Appends the file handle, by which file servers name a file. The handle has the inode number and a
+// generation, which is new each time that the number is used.
 void appendHandle(int fd, int flags, std::string& out) {
   alignas(file_handle) std::array<std::byte, sizeof(file_handle) + MAX_HANDLE_SZ> room{};
   auto* const handle = new (room.data()) file_handle{};
@@ -58,8 +58,8 @@ std::string generationOf(int fd, bool is_device) {
   std::string out;
   // A FUSE file system may give a file another handle when the kernel has forgotten it.
   if (system.f_type != kFuse) appendHandle(fd, overlay ? kHandleOnlyToCompare : 0, out);
-  // The copy that an overlay makes at the first write is the same file, with the same handle and
-  // another time of birth.
+  // At the first write, an overlay makes a copy of the file. That copy is still the same file and
+  // has the same handle, but another time of birth.
   if (!overlay || out.empty()) appendBirth(fd, out);
   std::uint64_t disk = 0;
   if (is_device && ::ioctl(fd, BLKGETDISKSEQ, &disk) == 0) append(out, disk);

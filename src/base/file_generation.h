@@ -5,9 +5,9 @@
 
 namespace viaduct::base {
 
-// Bytes that differ between two files that had the same device and inode number at different
-// times, and stay the same as long as the file exists. Of a block device: between two disks behind
-// one name, too. Empty: the file system and the kernel have nothing of the kind.
+// Bytes that differ between two files that had the same device and inode number at different times,
+// and stay the same as long as the file exists. For a block device, they also differ between two
+// disks behind one name. Empty: the file system and the kernel provide no such bytes.
 std::string generationOf(int fd, bool is_device);
 
 }  // namespace viaduct::base

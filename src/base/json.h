@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 // Parses a whole text. The error names the wrong place, or says that the text ends too early.
 Result<Json> parseJson(std::string_view text);
-// In one line, or indented. Bytes that are not UTF-8 are replaced.
+// Prints in one line if `indent` is -1, otherwise indented. Bytes that are not UTF-8 are replaced.
 std::string dumpJson(const Json& json, int indent);
 
 template <class T>
@@ -35,10 +35,10 @@ concept NamedText = requires(T t) {
   { t.value } -> std::same_as<std::string&>;
 };
 
-// Figures that are no finite numbers are left out, and with them the object that needs them.
+// Leaves out a number that is not finite, and an object that needs such a number.
 class JsonWriter {
  public:
-  // JsonReader describes need(), keep(), may() and word().
+  // The comments of JsonReader explain need(), keep(), may() and word().
   template <class T>
   void need(const char* key, const T& value) {
     if (!set(key, value)) whole_ = false;
@@ -197,7 +197,7 @@ class JsonReader {
       into.push_back(std::move(item));
     }
   }
-  // Everything else is an object with a function `describe()`.
+  // A value of any other type is an object whose type has a function `describe()`.
   template <class T>
   void value(T& into) {
     if (isObject()) describe(*this, into);
@@ -210,9 +210,9 @@ class JsonReader {
 
   const Json& json_;
   JsonReader* parent_ = nullptr;
-  const char* key_ = nullptr;         // in the parent, if that is an object
-  std::size_t index_ = 0;             // in the parent, if that is a list
-  std::optional<std::string> error_;  // of the whole document; the root keeps it
+  const char* key_ = nullptr;         // the key in the parent, if the parent is an object
+  std::size_t index_ = 0;             // the index in the parent, if the parent is a list
+  std::optional<std::string> error_;  // the first error of the document; only the root has it
 };
 
 }  // namespace viaduct::base

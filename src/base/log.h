@@ -1,4 +1,5 @@
-// Log lines. A failure is logged once, where no caller gets it any more. Threads: any.
+// Log lines. A failure is logged once, by the function that does not return it to a caller.
+// Threads: any.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,8 +19,8 @@ void setLogLevel(LogLevel level);
 void logLine(LogLevel level, std::string_view text);
 void writeLogLine(LogLevel level, std::string_view text);  // one write(2) to stderr
 
-// From now on logLine() calls `sink`, with locks held, in the place of writeLogLine(). Null: no
-// longer.
+// From now on logLine() calls `sink`, with locks held, in the place of writeLogLine(). Null:
+// logLine() calls writeLogLine() again.
 using LogSink = void (*)(LogLevel level, std::string_view text);
 void setLogSink(LogSink sink);
 

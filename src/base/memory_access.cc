@@ -36,7 +36,7 @@ class Range {
 
   std::uint64_t at() const { return at_; }  // all bytes before it are mapped
   bool complete() const { return at_ >= end_; }
-  // False: this mapping ends the search.
+  // Takes the next mapping. False: this mapping ends the search.
   bool take(std::uint64_t start, std::uint64_t end, bool readable, bool writable) {
     if (end <= at_) return true;
     if (start > at_ || !readable) return false;
@@ -61,7 +61,7 @@ class Range {
 
 Fd openList() { return Fd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
 
-// Nothing: the kernel does not answer the query, as before Linux 6.11.
+// Returns nothing if the kernel does not answer the query, as before Linux 6.11.
 std::optional<Result<MemoryAccess>> query(const Fd& list, Range range) {
   for (bool more = true; more;) {
     MappingQuery one;

@@ -85,7 +85,7 @@ struct MetricSample {
 
   std::string_view label(std::string_view of) const;  // empty: there is no such label
 };
-// Nothing if the line is not a sample.
+// Returns nothing if the line is not a sample.
 std::optional<MetricSample> parseSample(std::string_view line);
 // All samples of a text; skips other lines.
 std::vector<MetricSample> readMetrics(std::string_view text);

@@ -82,7 +82,7 @@ Clock::time_point Poller::moved(Clock::time_point at, int direction) const {
   return clock_ != nullptr && is_moment ? at + direction * clock_->ahead() : at;
 }
 
-// Nothing wakes a poller whose clock a test moves, so it looks each millisecond.
+// Nothing wakes a poller when a test moves its clock, so such a poller looks each millisecond.
 int Poller::waitFor(Clock::time_point until) const {
   if (until == Clock::time_point::min()) return 0;  // without reading the clock
   const auto at = now();

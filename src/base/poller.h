@@ -44,7 +44,7 @@ class Poller {
 
   // Readable while an event is pending, so that a thread can wait for a poller and something else.
   int fd() const;
-  // The timeout that epoll_wait needs to sleep until then: milliseconds, -1 for ever.
+  // The timeout with which epoll_wait sleeps until `until`: milliseconds, -1 for ever.
   int waitFor(Clock::time_point until) const;
   static int milliseconds(Duration left);
   // Waits for events up to `until`; spurious returns happen. Pass the events to handle().

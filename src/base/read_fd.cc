@@ -30,7 +30,7 @@ int readAll(int fd, std::string& into, std::size_t most) {
 }
 
 int readLine(int fd, std::string& into, std::size_t most) {
-  // For a file in /proc/sys the kernel clears a buffer of the size that is asked for.
+  // Asks for 256 bytes at a time: for a file in /proc/sys, the kernel clears a buffer of that size.
   return readUntil<256>([&] { return into.find('\n') != std::string::npos; }, fd, into, most);
 }
 

@@ -56,7 +56,8 @@ Fd makeBeside(const std::string& target, mode_t mode, std::string& name) {
   return out;
 }
 
-// Gives a new file the owner and the rights of the one that it replaces, as far as it may.
+// Gives a new file the owner and the rights of the one that it replaces, as far as this process
+// may.
 void takeRights(int fd, const std::string& from) {
   struct stat old{};
   if (::stat(from.c_str(), &old) != 0) return;
@@ -64,13 +65,14 @@ void takeRights(int fd, const std::string& from) {
   ::fchmod(fd, old.st_mode & 0777U);
 }
 
-// 0, or an errno.
+// Writes the content to the disk. Returns 0, or an errno.
 int writeDurably(int fd, std::string_view content) {
   if (const int why = writeAll(fd, content); why != 0) return why;
   return ::fsync(fd) == 0 ? 0 : errno;
 }
 
-// False if the disk is full. Asked before the old content is lost; not every file can tell.
+// False if the disk is full. Called before the old content is lost. True also for a file that
+// cannot tell.
 bool hasRoom(int fd, std::size_t bytes) {
   return bytes == 0 || ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0 ||
          (errno != ENOSPC && errno != EDQUOT);

@@ -13,9 +13,9 @@ namespace viaduct::base {
 class ReplacedFile {
  public:
   // Checks that the content can be replaced, and changes nothing. Links are followed. `operation`
-  // is that of the errors.
+  // begins the errors.
   static Result<ReplacedFile> open(std::string operation, const std::string& name);
-  // A file that only this user may read. It takes the place of anything that has the name, and a
+  // A file that only this user may read. The new file replaces anything that has the name, and a
   // link is not followed.
   static Result<ReplacedFile> openPrivate(std::string operation, const std::string& name);
 

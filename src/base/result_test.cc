@@ -20,8 +20,8 @@ TEST(Result, GivesItsValueOrItsError) {
   EXPECT_EQ(missing().error().code, Code::kNotFound);
 }
 
-// Holds in release and debug builds. An assertion would not print the error's text, and NDEBUG
-// would remove it.
+// The process aborts in release and debug builds. An assertion would not print the error's text,
+// and NDEBUG would remove it.
 TEST(ResultDeath, ReadingTheValueOfAnErrorPrintsTheErrorAndAborts) {
   const auto aborts = ::testing::KilledBySignal(SIGABRT);
   const char* const text = "holds an error: find kv: not found; what to do: look at the name";

@@ -45,7 +45,8 @@ std::uint32_t fileSystemOf(int file) {
   return ::fstatfs(file, &facts) == 0 ? static_cast<std::uint32_t>(facts.f_type) : 0;
 }
 
-// For huge pages the kernel only counts them, and pages beyond the file's end can hide holes.
+// Whether a file has holes. For huge pages the kernel only tells their number, in which pages
+// beyond the file's end can hide holes.
 bool hasHoles(int file, bool huge) {
   struct stat facts{};
   if (::fstat(file, &facts) != 0) return true;
@@ -89,7 +90,7 @@ Error noSecretMemory(const char* call, int os_errno) {
 Error noMemory(const char* call, int os_errno, std::uint64_t bytes) {
   Error error = systemError(Code::kExhausted, call, os_errno);
   error.cause = fmt::format("{} bytes were requested", bytes);
-  if (os_errno == EFAULT) {  // of madvise(): an access would have been SIGBUS
+  if (os_errno == EFAULT) {  // madvise() failed: an access would have been SIGBUS
     error.cause += ", and vm.overcommit_memory is 2: the host's commit limit leaves less";
     error.remedy = "raise vm.overcommit_ratio, or allocate less";
   }
@@ -138,7 +139,7 @@ std::uint64_t SharedMemory::wholePages(std::uint64_t page) const {
   return (bytes_ + page - 1) / page * page;
 }
 
-// Null, or the call that failed and has set errno.
+// Returns null, or the name of the call that failed and has set errno.
 const char* SharedMemory::create(Pages pages) {
   const bool huge = pages == Pages::kHuge;
   if (pages == Pages::kSecret) {
@@ -235,7 +236,7 @@ Status SharedMemory::seal(bool peers_only_read, Pages pages) {
   const auto add = [this](int more_seals) {
     return ::fcntl(fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | more_seals) == 0;
   };
-  // Linux before 5.1 does not have the seal. Peers then do not map such pages.
+  // Linux before 5.1 lacks this seal. Without the seal, peers refuse to map pages that need it.
   if ((peers_only_read || pages != Pages::kOrdinary) && add(kSealFutureWrite)) return Ok{};
   if (!peers_only_read && add(0)) return Ok{};
   return systemError(Code::kDevice, "fcntl(F_ADD_SEALS)", errno);

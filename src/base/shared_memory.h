@@ -19,13 +19,14 @@ class SharedMemory {
   struct Options {
     bool huge_pages = false;       // 2 MiB pages, all present on return (since Linux 5.14)
     bool peers_only_read = false;  // no other process can map it for writing
-    // For a few pages that a peer writes too: peers may map them for that on every host, or they
-    // cannot be allocated.
+    // For a few pages that a peer writes too. allocate() fails on a host where no peer could map
+    // them for writing.
     bool control = false;
   };
   // Allocates zeroed memory. kExhausted says how much was needed, in bytes or in huge pages. Under
-  // strict overcommit all pages are present on return: a later shortage would be SIGBUS. Peers may
-  // only read huge pages, and all pages under strict overcommit.
+  // strict overcommit all pages but `control` ones are present on return: a later shortage would be
+  // SIGBUS. Peers may only read huge pages. Under strict overcommit, peers may write `control`
+  // pages alone.
   static Result<SharedMemory> allocate(std::uint64_t bytes, const Options& options);
   static Result<SharedMemory> allocate(std::uint64_t bytes) { return allocate(bytes, {}); }
 

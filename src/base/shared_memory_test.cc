@@ -177,7 +177,7 @@ int exitCodeUnderStrictOvercommit(int (*body)()) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Each number names a failed check.
+// Returns the number of the failed check, or 0.
 int checkStrictMemory() {
   const auto usual = SharedMemory::allocate(10000);
   if (!usual) return 1;

@@ -27,9 +27,9 @@ class SharedOrder {
     static_cast<void>(::fstat(file, &facts));  // fails only without a file; then clock 0
     clock_ = &clocks[facts.st_ino % clocks.size()];
   }
-  // Directly before the store (release) that publishes.
+  // Call this directly before the store (release) that publishes.
   void release() const { __tsan_release(clock_); }
-  // Directly after the load (acquire) that sees the published value.
+  // Call this directly after the load (acquire) that sees the published value.
   void acquire() const { __tsan_acquire(clock_); }
 
  private:

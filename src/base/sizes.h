@@ -17,8 +17,8 @@ Result<std::uint64_t> parseSize(std::string_view text);
 // The exact size in the unit, binary or decimal, that fits it best: "64MiB", "1MB", "1001".
 // parseSize reads it.
 std::string formatSize(std::uint64_t bytes);
-// The same for display: "64 MiB", "1 MB", "1001 B". Nobody chose a size of more than seven digits,
-// so it is rounded.
+// Like formatSize(), for display: "64 MiB", "1 MB", "1001 B". A size of more than seven digits is
+// rounded, because no user has chosen it.
 std::string showSize(std::uint64_t bytes);
 // Rounded, in binary units: "1.0 MiB", "100 B". For amounts, such as free memory.
 std::string roundedSize(std::uint64_t bytes);

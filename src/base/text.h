@@ -15,10 +15,10 @@ namespace viaduct::base {
 
 std::string lower(std::string_view text);
 std::string upper(std::string_view text);
-// Large and small letters are the same.
+// Whether the texts are equal, regardless of case.
 bool sameWord(std::string_view a, std::string_view b);
 
-// Without white space at both ends.
+// The text without white space at its ends.
 std::string_view trimmed(std::string_view text);
 // The words between white space.
 std::vector<std::string_view> wordsOf(std::string_view text);

@@ -95,7 +95,7 @@ bool TextTable::moveBelow() {
 
 std::string TextTable::line(const std::vector<std::string>& cells) const {
   std::string out;
-  std::size_t at = 0, end = 0;  // of the text so far, of its column
+  std::size_t at = 0, end = 0;  // the ends of the text so far and of its column
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const Column& column = columns_[i];
     if (!column.in_line) continue;

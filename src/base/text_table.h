@@ -19,13 +19,13 @@ inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() 
 
 // The width of the terminal behind `fd`. A file or a pipe has the width COLUMNS, or no limit.
 std::size_t terminalWidth(int fd = STDOUT_FILENO);
-// What becomes of a column if the table is too wide. A column that leaves the line of its row keeps
-// its title: "copied by: kernel".
+// How a column changes if the table is too wide. A column that leaves the line of its row keeps its
+// title: "copied by: kernel".
 enum class Narrow : std::uint8_t {
   kStays,
   kHeading,  // becomes a line above the rows with the same text
   kBelow,    // moves to a line below its row
-  kCut,      // is cut, to `least` columns at the most
+  kCut,      // is cut, but stays at least `least` wide
   kGoes,     // is left out
 };
 
@@ -58,8 +58,8 @@ struct TextRow {
   std::string after = {};  // lines below the row
 };
 
-// Prints a whole table. Columns that have no room follow in a further table, behind the first
-// column.
+// Prints a whole table. Columns that have no room follow in a further table, which repeats the
+// first column.
 std::string tableText(TextColumns columns, const std::vector<TextRow>& rows, std::size_t limit);
 
 // Prints a table whose rows come one by one. A text that is wider than its column takes blanks of
@@ -69,7 +69,7 @@ class TextTable {
   TextTable(TextColumns columns, std::size_t limit);
   // The line of the titles, or two lines if that makes the table narrower. Empty without titles.
   std::string head() const;
-  // The row's line, with the texts that left it above and below. Missing cells are empty.
+  // The row's line. Texts that left the line stand above and below it. Missing cells are empty.
   std::string row(std::vector<std::string> cells);
 
  private:
@@ -94,7 +94,7 @@ class TextTable {
   // Moves the last text that can leave the line below its row, for this row and all further ones.
   bool moveBelow();
   std::string line(const std::vector<std::string>& cells) const;
-  // The titles and texts of the columns that left the line in this way.
+  // The titles and texts of the columns that left the line in the way `which`.
   std::string outside(Narrow which, const std::vector<std::string>& cells) const;
 
   std::vector<Column> columns_;

@@ -12,7 +12,7 @@ namespace viaduct::base {
 // One row of a table: in any state of `from`, `event` leads to `to`.
 template <class State, class Event>
 struct Transition {
-  std::uint32_t from;  // made by anyOf()
+  std::uint32_t from;  // a set of states, made by anyOf()
   Event event;
   State to;
   std::string_view reason;

@@ -7,7 +7,7 @@
 
 namespace viaduct::base {
 
-// Replaces bytes that are no character.
+// The character U+FFFD, which replaces bytes that are no character.
 inline constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 // The number of bytes of the character at `at`; 0: there is none.

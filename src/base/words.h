@@ -26,7 +26,7 @@ constexpr const char* wordOf(const Words<T, N>& words, T value) {
   return "?";
 }
 
-// Large and small letters are the same.
+// The value of a word, regardless of case.
 template <class T, std::size_t N>
 std::optional<T> valueOf(const Words<T, N>& words, std::string_view text) {
   for (const Word<T>& one : words)

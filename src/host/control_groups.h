@@ -16,7 +16,7 @@ struct GroupFolder {
   std::string path = {};  // "/sys/fs/cgroup/kubepods/pod1"
   int version = 2;
 };
-// From the process's group up, those of version 1 first. `controller`: "memory".
+// The folders from the process's group up, those of version 1 first. `controller`: "memory".
 std::vector<GroupFolder> groupFolders(const Tree& tree, const std::string& controller);
 
 // A file of a control group and its text.

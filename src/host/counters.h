@@ -33,7 +33,7 @@ std::vector<Counter> interfaceCounters(const Tree& tree);
 std::vector<Counter> confirmed(std::vector<Counter> last, const std::vector<Counter>& first,
                                const std::vector<Counter>& netlink);
 // Counters of interfaces and RDMA devices, named as in devices(). Devices without counters are left
-// out. Only this machine's have figures from netlink.
+// out. Only counters of this machine have figures from netlink.
 std::vector<Counter> readCounters(const Tree& tree = {});
 
 // The bytes that block devices have read and written for this process, not those that the page

@@ -34,8 +34,9 @@ void setSlot(const Tree& tree, const std::string& folder, Device& device) {
   }
 }
 
-// A bond or a VLAN is as fast as its lower devices together. If only one of them is active at a
-// time, it is as fast as the fastest. The ports of a bridge do not count as lower devices.
+// A bond or a VLAN is as fast as its lower devices together. If only one lower device is active at
+// a time, the whole is as fast as the fastest one. The ports of a bridge do not count as lower
+// devices.
 std::uint64_t rateOfParts(const Tree& tree, const Device& whole, const std::vector<Device>& all) {
   const std::string folder = "/sys/class/net/" + whole.name;
   if (whole.lower.empty() || tree.has(folder + "/bridge")) return 0;
@@ -50,7 +51,8 @@ std::uint64_t rateOfParts(const Tree& tree, const Device& whole, const std::vect
                        : std::accumulate(rates.begin(), rates.end(), std::uint64_t{0});
 }
 
-// False if /sys was mounted in another network namespace: it shows that namespace's interfaces.
+// False if /sys was mounted in another network namespace. /sys then shows the interfaces of that
+// one.
 bool showsOurs(const Tree& tree, const std::vector<Device>& interfaces) {
   std::vector<std::string> ours = base::mapped(interfaces, &Device::name);
   std::vector<std::string> shown = tree.list("/sys/class/net");

@@ -50,7 +50,7 @@ bool isInMemory(int fd) {
 }
 
 DirectIo directIo(int fd, bool is_device) {
-  // The name of a device lies in memory as well, and its blocks do not.
+  // A device's file in /dev lies in memory, but the blocks of the device do not.
   if (!is_device && isInMemory(fd)) return {};
   Statx facts{};
   const long asked = ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, kAskDirect, &facts);

@@ -12,7 +12,8 @@ struct DirectIo {
 };
 DirectIo directIo(int fd, bool is_device);
 
-// A file in memory has no device that O_DIRECT could reach, although it may accept the flag.
+// Whether a file is in memory. O_DIRECT then has no device to reach, although the file may accept
+// the flag.
 bool isInMemory(int fd);
 
 }  // namespace viaduct::host

@@ -25,7 +25,7 @@ TEST(DirectIoTest, IsNothingForAFileInMemory) {
   EXPECT_FALSE(directIo(file.get(), false).works);
 }
 
-// Its name is a file of devtmpfs.
+// The file of a block device lies in devtmpfs, which is in memory.
 TEST(DirectIoTest, WorksForABlockDevice) {
   const viaduct::testing::TemporaryFolder folder;
   folder.write("/disk", std::string(1U << 20U, 'x'));

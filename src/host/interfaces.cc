@@ -72,7 +72,7 @@ std::string interfaceFile(const std::string& interface, std::string_view name) {
 }
 
 std::uint64_t linkRate(const Tree& tree, const std::string& interface) {
-  // "-1": unknown.
+  // The kernel writes "-1" for an unknown speed, which number() does not accept.
   return tree.has(interfaceFile(interface, "device"))
              ? tree.number(interfaceFile(interface, "speed")).value_or(0)
              : 0;

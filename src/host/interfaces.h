@@ -10,11 +10,12 @@
 
 namespace viaduct::host {
 
-// An interface with one of its addresses. An interface with several is in the list several times.
+// An interface with one of its addresses. An interface with several addresses is in the list
+// several times.
 struct InterfaceAddress {
   std::string interface = {};
   std::string address = {};  // "10.0.106.7"; empty: this entry has no IP address
-  unsigned prefix = 0;       // its length in bits
+  unsigned prefix = 0;       // the length of the network prefix, in bits
   bool up = false, running = false;
 };
 std::vector<InterfaceAddress> interfaceAddresses();
@@ -26,10 +27,10 @@ struct Interface {
   std::uint64_t mbit_per_s = 0;  // 10^6 bits a second of the link; 0: unknown, or no device
   friend bool operator==(const Interface&, const Interface&) = default;
 };
-// The list is of this machine; `tree` has the rates.
+// The interfaces are always those of this machine. Only their rates come from `tree`.
 std::vector<Interface> interfaces(const Tree& tree);
 
-// "/sys/class/net/eth0/mtu".
+// The path of a file of an interface: "/sys/class/net/eth0/mtu".
 std::string interfaceFile(const std::string& interface, std::string_view name);
 
 // The rate of a link with a device behind it, in 10^6 bits a second. 0: unknown, or there is no

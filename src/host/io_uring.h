@@ -17,10 +17,10 @@ namespace viaduct::host {
 // ENOSYS: the kernel or this build has no io_uring, or an io_uring older than Linux 5.5.
 int openRing(unsigned entries, io_uring_params& params, base::Fd& ring);
 
-// Reserves places for registered memory. EINVAL: the kernel is older than 5.19.
+// Reserves `count` table entries for registered memory. EINVAL: the kernel is older than 5.19.
 int reserveBuffers(int ring, std::uint32_t count);
-// Registers memory at a place. Without memory, ends the registration. ENOMEM: the limit of locked
-// memory.
+// Registers memory in the table entry `place`. Empty memory ends the registration in that entry.
+// ENOMEM: the limit of locked memory.
 int registerBuffer(int ring, std::uint32_t place, std::span<std::byte> memory);
 
 // The errno of each step that this process has tried; 0: the step works.

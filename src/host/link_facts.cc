@@ -21,8 +21,8 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Copies a structure from the front of `from`. A shorter one is filled with zeros: older kernels
-// know fewer fields.
+// Copies a structure from the front of `from`. A shorter structure is filled with zeros: older
+// kernels know fewer fields.
 template <class T>
 T structIn(Bytes from) {
   T out{};
@@ -32,8 +32,8 @@ T structIn(Bytes from) {
 
 constexpr std::size_t padded(std::size_t bytes) { return (bytes + 3) / 4 * 4; }
 
-// Calls `each` with the type and the content of each attribute. Ends at one that is longer than the
-// rest.
+// Calls `each` with the type and the content of each attribute. Ends at an attribute that is longer
+// than the rest.
 template <class Each>
 void eachAttribute(Bytes from, Each each) {
   while (from.size() >= sizeof(rtattr)) {
@@ -153,14 +153,14 @@ void addDisciplines(Bytes messages, ByIndex& links) {
         for (const RateReader& reader : kReaders)
           if (reader.kind == kind)
             addShaper(link, kind, reader.rate(attributeOf(attributes, TCA_OPTIONS)));
-        // Outer disciplines count the drops of inner ones.
+        // Skips inner disciplines, because outer disciplines count their drops too.
         if (head.tcm_parent != TC_H_ROOT && head.tcm_parent != TC_H_INGRESS) return;
         const Bytes counts = attributeOf(attributes, TCA_STATS2);
         link.dropped += structIn<gnet_stats_queue>(attributeOf(counts, TCA_STATS_QUEUE)).drops;
       });
 }
 
-// No traffic exceeds the highest ceiling of all classes.
+// The rate of htb is the highest ceiling of its classes, because no traffic exceeds that.
 void addClasses(Bytes messages, ByIndex& links) {
   std::map<LinkFacts*, std::uint64_t> highest;
   eachOfTraffic(messages, RTM_NEWTCLASS, links,

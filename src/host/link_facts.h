@@ -1,6 +1,6 @@
 // Facts of network interfaces from netlink: the queueing disciplines that limit them, dropped
-// packets, and a second count of their bytes. They are those of this process's network namespace.
-// Threads: pure functions.
+// packets, and a second count of their bytes. The interfaces are those of this process's network
+// namespace. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ struct LinkFacts {
   std::uint64_t shaped_bytes_per_s = 0;
   friend bool operator==(const LinkFacts&, const LinkFacts&) = default;
 };
-// Empty if the kernel refuses.
+// The facts of all interfaces. Empty if the kernel refuses.
 std::vector<LinkFacts> linkFacts();
-// The bytes that interfaces have carried. Empty if the kernel refuses.
+// The bytes that all interfaces have carried. Empty if the kernel refuses.
 std::vector<Counter> linkCounters();
 
 // The kernel's answers to a request for all interfaces, all queueing disciplines, and all classes.

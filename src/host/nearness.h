@@ -20,10 +20,10 @@ Place placeOfNic(const std::string& name, const Tree& tree = {});
 struct Nodes {
   std::vector<int> numbers = {};
   std::vector<std::vector<int>> distances = {};  // ordered as `numbers`; 10: a node to itself
-  // With a single node, a place whose node is unknown is on it as well.
+  // False: there is a single node, which also has every place whose node is unknown.
   bool several() const { return numbers.size() > 1; }
 };
-// Those that the kernel lists, and `others`, which devices name.
+// The nodes that the kernel lists, and `others`, which devices name.
 Nodes numaNodes(const Tree& tree = {}, std::set<int> others = {});
 // The nodes that have CPUs on which this process may run.
 std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const Tree& tree = {});
@@ -57,9 +57,9 @@ struct NearGroup {
 std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics,
                                   const Nodes& nodes);
 
-// Chooses NICs when the user has named none: `near` has the fastest of those that are nearest to a
-// CPU on which this process may run. Virtual devices count only if there is no other, and a virtual
-// function never beside its physical one.
+// Chooses NICs when the user has named none. `near` has the fastest NICs among the nearest to a CPU
+// on which this process may run. Virtual devices are chosen only if there are no others. A virtual
+// function is never chosen beside its physical function.
 struct NearChoice {
   std::vector<std::string> near = {}, rest = {};
 };

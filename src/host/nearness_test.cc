@@ -126,7 +126,7 @@ TEST_F(Machine, AProcessWithoutANicOfItsNodeUsesTheNearestOthers) {
   EXPECT_EQ(choose({"mlx5_2", "mlx5_1"}).near, Names{"mlx5_1"});
 }
 
-// The list omits an offline node: node 1 is missing, and node 3 has gone.
+// The kernel's list omits offline nodes: here nodes 1 and 3.
 TEST_F(Machine, DistancesAreInTheOrderOfTheOnlineNodes) {
   node(0, "0-7", "10 11 12");
   node(2, "8-15", "11 10 13");
@@ -155,7 +155,7 @@ TEST_F(Machine, AGpuHasTheNicBehindItsSwitchFirst) {
   EXPECT_EQ(near[2].names, Names{"mlx5_2"});
 }
 
-// One root port leads to all of them, and still each GPU has a NIC near to it alone.
+// One root port leads to all devices, but each GPU still has a NIC that is near to this GPU alone.
 TEST_F(Machine, TheNearestOfNestedSwitchesCounts) {
   twoNodes();
   const std::string top = "pci0000:15/0000:15:01.0/0000:16:00.0/";

@@ -59,7 +59,7 @@ Place placeAt(const Tree& tree, const std::string& folder) {
   const std::string path = tree.resolve(folder);
   Place out{.pci = pciPathIn(path)};
   if (out.pci.empty()) return out;
-  // A virtio device lies below its function.
+  // The folder of a virtio device lies below the folder of its PCI function.
   const std::string& last = out.pci.back();
   const std::string function = path.substr(0, path.rfind(last) + last.size());
   out.node = base::numberIn<int>(tree.line(function + "/numa_node")).value_or(-1);

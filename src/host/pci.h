@@ -15,13 +15,13 @@ namespace viaduct::host {
 
 // The place of a device or a piece of memory.
 struct Place {
-  // The PCI functions on the path to it from the host bridge, itself last: "0000:15:01.0", ...,
-  // "0000:18:00.0". Empty for host memory and virtual devices.
+  // The PCI functions on the path from the host bridge to the device, its own function last:
+  // "0000:15:01.0", ..., "0000:18:00.0". Empty for host memory and virtual devices.
   std::vector<std::string> pci = {};
   int node = -1;  // NUMA node; -1: unknown
   friend bool operator==(const Place&, const Place&) = default;
 };
-// The PCI functions in the path of a folder, whose links are resolved.
+// The PCI functions in the path of a folder. The path must have no symbolic links.
 std::vector<std::string> pciPathIn(std::string_view folder);
 // The place of a device. `folder` is its folder, or a link to it.
 Place placeAt(const Tree& tree, const std::string& folder);
@@ -56,9 +56,9 @@ inline constexpr std::uint32_t kNvidia = 0x10de, kAmd = 0x1002, kMellanox = 0x15
 // Whether the text is a PCI address: "0000:18:00.0".
 bool isPciAddress(std::string_view text);
 std::optional<PciFunction> pciFunction(const Tree& tree, const std::string& address);
-// All functions by address, with bridges.
+// All functions, bridges included, sorted by address.
 std::vector<PciFunction> pciFunctions(const Tree& tree);
-// Of a virtual function: the address of its physical function. Empty: it is none.
+// The address of the physical function of a virtual one. Empty: the function is not virtual.
 std::string physicalOf(const Tree& tree, const std::string& folder);
 
 // The addresses of the functions of a class ("0x03": displays) by one of these vendors; empty: by
@@ -68,8 +68,8 @@ std::vector<std::string> functionsOfClass(const Tree& tree, std::string_view kin
 // The addresses of GPUs. A server's display adapter is not a GPU in this sense.
 std::vector<std::string> gpuAddresses(const Tree& tree = {});
 
-// Why this kernel does not confirm that an NVIDIA GPU of that name has that PCI address, for
-// people. Empty: it does. `name` may contain more than the model.
+// The reason, for people, why this kernel contradicts that an NVIDIA GPU of that name has that PCI
+// address. Empty: the kernel does not contradict. `name` may contain more than the model.
 std::string doubtOfNvidiaGpu(const Tree& tree, const std::string& address, std::string_view name);
 
 }  // namespace viaduct::host

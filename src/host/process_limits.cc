@@ -83,7 +83,8 @@ double throttledSeconds(const Tree& tree) {
   return out;
 }
 
-// A figure of two lines with one front: the names of all figures, and their values. 0: unknown.
+// Reads a figure from two lines that begin with `front`: the names of all figures, then their
+// values. 0: unknown.
 std::uint64_t figureIn(const Tree& tree, const char* file, std::string_view front,
                        std::string_view name) {
   std::string names;
@@ -97,7 +98,8 @@ std::uint64_t figureIn(const Tree& tree, const char* file, std::string_view fron
   return 0;
 }
 
-// "5231 1234 96" of each thread: nanoseconds that it ran and waited, and its turns.
+// Reads "5231 1234 96" of each thread: nanoseconds that the thread ran and waited, and its time
+// slices.
 void addThreads(const Tree& tree, ProcessTimes& out) {
   for (const std::string& thread : tree.list("/proc/self/task")) {
     const std::string line = tree.line("/proc/self/task/" + thread + "/schedstat");
@@ -129,7 +131,7 @@ ProcessLimits processLimits(const Tree& tree) {
           .tracer = base::numberIn<std::uint32_t>(valueIn(status, "TracerPid")).value_or(0)};
 }
 
-// A receiver reports segments that it had already, so these were not lost.
+// Subtracts the segments that the receiver reports as received twice, because these were not lost.
 TcpSegments tcpSegments(const Tree& tree) {
   const std::uint64_t again = figureIn(tree, "/proc/net/snmp", "Tcp:", "RetransSegs"),
                       needless = figureIn(tree, "/proc/net/netstat", "TcpExt:", "TCPDSACKRecvSegs");

@@ -18,7 +18,7 @@ struct ProcessLimits {
   // The most bytes that the kernel lets the buffers of a TCP socket grow to.
   std::uint64_t send_buffer = 0, receive_buffer = 0;
   // The kernel's setting of huge pages: "always", "madvise", "never". "off": this process gets
-  // none. The second word is about shared memory.
+  // none. `huge_shared_pages` is the setting for shared memory.
   std::string huge_pages = {}, huge_shared_pages = {};
   std::uint32_t tracer = 0;  // the process that traces this one
   bool pinned() const { return !allowed.empty() && allowed.size() < processors; }
@@ -26,13 +26,13 @@ struct ProcessLimits {
 };
 ProcessLimits processLimits(const Tree& tree = {});
 
-// The TCP segments that this network namespace has sent, and how many of them again.
+// The numbers of TCP segments that this network namespace has sent, and sent again.
 struct TcpSegments {
   std::uint64_t sent = 0, repeated = 0;
 };
 TcpSegments tcpSegments(const Tree& tree = {});
 
-// The seconds of processors since the process began.
+// Processor seconds since the process began.
 struct ProcessTimes {
   double ran = 0;        // by all of its threads
   double waited = 0;     // its threads were ready to run, and waited for a processor

@@ -15,7 +15,7 @@ struct ProcessorUse {
   std::uint32_t count = 0;  // processors
 };
 
-// Nothing if the kernel does not say. The resolution is 10 ms per processor.
+// Returns nothing if the kernel does not say. The resolution is 10 ms per processor.
 std::optional<ProcessorUse> processorUse(const Tree& tree = {});
 
 // The seconds that one processor was busy since boot.

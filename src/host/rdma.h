@@ -46,8 +46,8 @@ struct RdmaPort {
   std::uint64_t bytesPerSecond() const { return static_cast<std::uint64_t>(gigabits * 1e9 / 8); }
 };
 
-// The ports of all devices, or of one. Reads no file of theirs, because the driver asks the device
-// for some of them.
+// The ports of all devices, or of one. Reads no file of a port, because for some files the driver
+// has to ask the device.
 std::vector<RdmaPort> rdmaPorts(const Tree& tree = {});
 std::vector<RdmaPort> rdmaPorts(const Tree& tree, const std::string& device);
 void readState(const Tree& tree, RdmaPort& port);

@@ -16,7 +16,7 @@
 namespace viaduct::host {
 namespace {
 
-// A stack of this height leads to itself.
+// A stack with this many layers is taken for one that leads to itself.
 constexpr std::size_t kMostLayers = 16;
 
 constexpr std::array<std::string_view, 5> kMemoryTypes{"tmpfs", "ramfs", "rootfs", "devtmpfs",

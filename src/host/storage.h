@@ -27,9 +27,9 @@ struct StorageStack {
   std::string text() const;               // "ext4 over dm-0 over nvme0n1"
   friend bool operator==(const StorageStack&, const StorageStack&) = default;
 };
-// Returns the stack under a file, a block device, or a file that its folder does not have yet.
+// Returns the stack under a file, a block device, or a file that does not exist yet.
 StorageStack storageUnder(const std::string& path);
-// The same by the number of the file system's device, or of the block device itself: "8:1".
+// The stack under a file system, or under a block device itself, by its device number: "8:1".
 StorageStack storageOfFiles(const Tree& tree, const std::string& device);
 StorageStack storageOfDevice(const Tree& tree, const std::string& device);
 

@@ -77,7 +77,7 @@ TEST_F(StorageUnder, ALoopDeviceOverMemoryIsMemory) {
   EXPECT_EQ(storageOfDevice(Tree(root_.path()), "7:0").text(), "loop0 over tmpfs");
   put("sys/devices/loop0/loop/backing_file", "/home/disk");
   EXPECT_EQ(files("7:0"), (StorageStack{{"xfs", "loop0", "ext4", "vda"}, {"vda"}, false}));
-  // Neither ends.
+  // The file of the loop device lies on the loop device itself, so the search must stop.
   put("sys/devices/loop0/loop/backing_file", "/fast disk/itself");
   EXPECT_TRUE(files("7:0").devices.empty());
 }

@@ -108,7 +108,8 @@ FileText Tree::fetch(const std::string& path, std::size_t most, Reader reader) c
   // O_NONBLOCK, because opening a pipe or a device might block.
   const base::Fd file(openBelow(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return refused(errno);
-  // A copy may hold anything. Files of this machine are the kernel's, and a call is spared.
+  // Refuses special files, which a copy may hold. Files of this machine are the kernel's, so the
+  // call is spared.
   struct stat facts{};
   if (!live() && ::fstat(file.get(), &facts) == 0 && !S_ISREG(facts.st_mode) &&
       !S_ISDIR(facts.st_mode))

@@ -51,8 +51,8 @@ class Tree {
   FileText read(const std::string& path) const;
   // The same for a binary file, up to `bytes` of it.
   FileText readBytes(const std::string& path, std::size_t bytes) const;
-  // A read whose failure means nothing, because the kernel refuses to show the type of an empty
-  // GID.
+  // A read whose failure is not remembered: for example, the kernel refuses to show the type of an
+  // empty GID.
   FileText tryRead(const std::string& path) const;
 
   // The first line, without blanks at its ends; empty after a failed read.
@@ -67,8 +67,8 @@ class Tree {
   // The path without links: "/sys/devices/pci0000:00/...". Empty: it leads nowhere.
   std::string resolve(const std::string& path) const;
 
-  // This folder is a copy of a node. Marks a file that could not be read there, and is empty here.
-  // The path must not go through symbolic links.
+  // For a tree that is a copy of a node. Marks a file that could not be read on the node, and is
+  // empty in the copy. The path must not go through symbolic links.
   void markUnread(const std::string& path, const std::string& reason, bool denied);
 
   // Files that exist but could not be read, in the order of the first attempt.
@@ -94,7 +94,8 @@ class Tree {
   std::string root_ = "/";  // or a path without a final slash
   base::Fd folder_;
   std::map<std::string, FileText> marked_;
-  // Caches a copy's files, because all topics read the same files and a copy does not change.
+  // Caches a copy's files, because all checks of the doctor read the same files and a copy does not
+  // change.
   mutable std::map<std::string, FileText> texts_;
   mutable std::map<std::string, std::vector<std::string>> names_;
   mutable std::map<std::string, std::string> places_;

@@ -6,8 +6,8 @@
 
 namespace viaduct::meet {
 
-// The kernel's boot, the namespaces and the process. No other process ever has the same text. Empty
-// if the system does not tell enough.
+// A text that names the kernel's boot, the namespaces and the process. No other process ever has
+// the same text. Empty if the system does not tell enough.
 const std::string& ownIdentity();
 // True only if `identity` has this boot and these namespaces, and its process has ended. Without
 // proof it is false, since a process on another host may well be alive.

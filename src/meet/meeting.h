@@ -35,7 +35,8 @@ class PublishedName {
   virtual void withdrawSoon() {}
 };
 
-// A key that one process of several may have. Its parts are joined by slashes, and escaped().
+// A key that one process of several may have. The parts of the key are escaped(), and joined by
+// slashes.
 struct Claim {
   std::string key = {}, value = {};
   // Called by the place's thread when the key may belong to another process. If empty, the place
@@ -54,8 +55,8 @@ class MeetingPlace {
   virtual Result<std::string> find(const std::string& name, Deadline until,
                                    const StopFlag& stop) = 0;
 
-  // An election needs the next two. By default, a key is a name for publish() and find().
-  // Publishes the key. Null: another process has it.
+  // An election needs claim() and await(). By default, they call publish() and find() with the key.
+  // claim() publishes the key. Null: another process has it.
   virtual Result<std::unique_ptr<PublishedName>> claim(const Claim& claim, const Wait& wait);
   // Waits until `enough` accepts the value of the key. Nothing: no living process has it.
   using Held = std::optional<std::string>;

@@ -11,8 +11,9 @@ namespace {
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isHex(char c) { return isDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-// Whether the address begins with a word that can only be meant as a scheme. After the name of a
-// host follows a port. The first word of an IPv6 address is a number.
+// Whether the address begins with a word that can only be meant as a scheme. A host name before a
+// port is no scheme. The first word of an IPv6 address, all hexadecimal digits, is no scheme
+// either.
 bool hasScheme(std::string_view word, std::string_view rest) {
   const auto isLetter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || isDigit(c) || c == '-' || c == '+';

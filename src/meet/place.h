@@ -20,7 +20,7 @@ struct PlaceEntry {
   bool plain;                                 // also takes an address without a scheme
   Result<std::unique_ptr<MeetingPlace>> (*open)(const PlaceOptions&);
 };
-// The build generates it.
+// The list of all places, which the build generates.
 std::span<const PlaceEntry> placeCatalogue();
 
 // The place that an address names.

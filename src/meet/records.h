@@ -11,7 +11,7 @@
 
 namespace viaduct::meet {
 
-// Changes with the meaning of any record: processes of two versions do not meet.
+// This number changes with the meaning of any record. Processes with two numbers do not meet.
 inline constexpr std::uint8_t kRecordVersion = 1;
 
 // Each kind of record has a number, Record::kKind.

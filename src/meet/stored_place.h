@@ -41,7 +41,7 @@ class StoredPlace : public MeetingPlace {
 
   const std::string& text() const { return text_; }
 
-  // As await(), for the key's entry. An entry of a dead process is no entry.
+  // Like await(), for the entry of a key. An entry of a dead process counts as no entry.
   using EnoughEntry = std::function<bool(const std::optional<Entry>&)>;
   virtual Result<std::optional<Entry>> awaitEntry(const std::string& key, const EnoughEntry& enough,
                                                   const Wait& wait) = 0;

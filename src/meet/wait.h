@@ -41,8 +41,8 @@ Result<T> answerOf(const std::string& server, const Wait& wait, Result<T> parsed
   return why;
 }
 
-// Sleeps until then. False: `goes_on`, which it calls every 50 ms, has ended the sleep. A signal
-// handler may set the flag of a wait, so no other thread can end the sleep.
+// Sleeps until `until`. Calls `goes_on` every 50 ms, because a signal handler may set the flag of a
+// wait and wakes no thread. False: `goes_on` has ended the sleep.
 template <class GoesOn>
 bool sleepUntil(Clock::time_point until, GoesOn&& goes_on) {
   constexpr std::chrono::milliseconds kLook{50};

@@ -69,13 +69,13 @@ void NixlAgent::need(const char* operation) const {
 }
 
 void NixlAgent::close() {
-  const auto storages = storages_;  // a copy: another thread may open one meanwhile
+  const auto storages = storages_;  // a copy: other threads may open storage agents
   const Unlocked unlocked(lock_);
   for (const auto& [memory, storage] : storages) storage->agent().close();
   agent_->close();
 }
 
-// Events
+// The calls about events follow.
 
 void NixlAgent::watch(const Result<int>& events) {
   epoll_event event{.events = EPOLLIN, .data = {}};
@@ -102,13 +102,13 @@ Status NixlAgent::awaitEvents(int events, Deadline until) {
 }
 
 void NixlAgent::progress() {
-  const auto storages = storages_;  // a copy: another thread may open one meanwhile
+  const auto storages = storages_;  // a copy: other threads may open storage agents
   const Unlocked unlocked(lock_);
   agent_->poll();
   for (const auto& [memory, storage] : storages) storage->agent().poll();
 }
 
-// Registrations
+// The calls about registrations follow.
 
 std::vector<MemoryRange> NixlAgent::rangesOf(const RegistrationList& list,
                                              const char* operation) const {
@@ -190,7 +190,7 @@ void NixlAgent::deregisterMemory(const RegistrationList& list) {
 
 // Ends the access of peers and of this agent's transfers. Returns when the memory may be freed.
 void NixlAgent::withdraw(std::vector<Registration> ended) {
-  const auto storages = storages_;  // a copy: another thread may open one meanwhile
+  const auto storages = storages_;  // a copy: other threads may open storage agents
   check(unlocked(lock_, [&] {
     Status first = Ok{};
     const auto keep = [&](Status released) {

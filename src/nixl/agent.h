@@ -111,7 +111,7 @@ class NixlAgent {
   void close();
 
   const std::string& name() const { return name_; }
-  // As asked, unless NIXL_TELEMETRY_ENABLE says otherwise.
+  // The `capture_telemetry` of the constructor, unless NIXL_TELEMETRY_ENABLE says otherwise.
   bool capturesTelemetry() const { return telemetry_; }
   // Returns the handle of that plugin's backend, which only the first call for the plugin opens.
   std::uint64_t createBackend(std::string_view plugin, const Parameters& parameters);
@@ -146,8 +146,8 @@ class NixlAgent {
   std::uint64_t makeRequest(Direction direction, const TransferList& local,
                             const TransferList& remote, const std::string& agent,
                             RequestOptions options);
-  // Both return true if the transfer is done, and false while it runs. Both raise the error of a
-  // failed transfer.
+  // postRequest() and checkRequest() return true if the transfer is done, and false while it runs.
+  // They raise the error of a failed transfer.
   bool postRequest(std::uint64_t handle, std::string note);
   bool checkRequest(std::uint64_t handle);
   Telemetry telemetry(std::uint64_t handle);
@@ -159,7 +159,7 @@ class NixlAgent {
 
   // A descriptor that is readable while wait() has something to do.
   int fileno();
-  // Waits until that descriptor is readable. Threads: any, without the lock.
+  // Waits until the descriptor of fileno() is readable. Threads: any, without the lock.
   static Status awaitEvents(int events, Deadline until);
   // Makes progress on everything once, after a wait.
   void progress();
@@ -233,7 +233,7 @@ class NixlAgent {
   std::shared_ptr<const std::vector<Region>> own_regions_;
   std::shared_ptr<const core::PinMap> own_memory_;
   std::shared_ptr<const std::string> metadata_;
-  std::vector<const Plugin*> backends_;  // by handle, less one
+  std::vector<const Plugin*> backends_;  // the backend of handle h has the index h - 1
   std::map<Memory, std::shared_ptr<StorageAgent>> storages_;
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;

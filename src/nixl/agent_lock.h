@@ -1,4 +1,5 @@
-// The lock that guards the members of an agent. Each face has its own: Python's GIL, or a mutex.
+// The lock that guards the members of an agent. Each interface has its own lock: Python has the
+// GIL, and C a mutex.
 #pragma once
 
 namespace viaduct::nixl {

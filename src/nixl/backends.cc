@@ -30,7 +30,7 @@ std::optional<Parameters> factsOfFile(const std::string& metadata) {
 
 }  // namespace
 
-// Backends
+// The calls about backends follow.
 
 std::vector<Memory> NixlAgent::networkMemories() const {
   std::vector<Memory> out;
@@ -103,7 +103,7 @@ std::vector<std::optional<Parameters>> NixlAgent::query(const RegistrationList& 
   });
 }
 
-// Files and objects
+// The calls about files and objects follow.
 
 const std::shared_ptr<StorageAgent>& NixlAgent::storageFor(Memory memory,
                                                            const char* operation) const {

@@ -57,7 +57,7 @@ struct MetadataFrame {
 
 std::string secret() { return base::variableText("VIADUCT_SECRET"); }
 
-// A connected socket whose calls end in time.
+// A connected socket whose calls end by `until`.
 class Wire {
  public:
   Wire(base::Fd fd, Deadline until) : fd_(std::move(fd)), until_(until) {}
@@ -71,7 +71,8 @@ class Wire {
         fail(systemError(Code::kDevice, "send", errno));
     }
   }
-  // Received bytes are few until the frame is proven, so memory grows with them.
+  // The sender is not proven yet. So memory grows with the received bytes, not with the claimed
+  // size.
   std::string receive(std::size_t bytes) {
     std::string all;
     while (all.size() < bytes) {
@@ -193,7 +194,7 @@ class JobQueue : public std::enable_shared_from_this<JobQueue> {
  public:
   void add(std::string what, std::function<void()> job) {
     const std::lock_guard held(mutex_);
-    // If no thread can start, the job is refused and not forgotten.
+    // If no thread can start, this throws before the job is queued.
     if (jobs_.empty()) std::thread([self = shared_from_this()] { self->run(); }).detach();
     jobs_.emplace_back(std::move(what), std::move(job));
   }

@@ -46,7 +46,7 @@ class Exchange {
 
  private:
   struct Shared;  // with the threads, which outlive this object
-  // Runs the job after those for the same listener. `what` names it in the log.
+  // Runs the job after all earlier jobs for the same listener. `what` names it in the log.
   void run(std::string what, const std::string& host, std::uint16_t port,
            std::function<void()> job);
 

@@ -21,8 +21,8 @@ class FencedTransfer : public Transfer {
     return Transfer::post(options);
   }
 
-  // Cancels a transfer that runs, and waits for its end. No post begins afterwards, also none that
-  // another thread is about to begin.
+  // Cancels a transfer that runs, and waits for its end. No post begins afterwards, not even one
+  // that another thread is about to begin.
   void fence() {
     {
       const std::lock_guard after_any_post(posting_);

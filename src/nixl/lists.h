@@ -17,7 +17,7 @@ namespace viaduct::nixl {
 // Programs compare these numbers with NIXL's, so the numbers must not change.
 enum class Memory : std::uint8_t { kDram, kVram, kBlock, kObject, kFile };
 const char* memoryName(Memory memory);  // for example "DRAM_SEG"
-// Files and objects, of which the bytes lie at offsets and not at addresses.
+// Whether the memory is files or objects, whose bytes lie at offsets and not at addresses.
 constexpr bool isStorage(Memory memory) {
   return memory == Memory::kObject || memory == Memory::kFile;
 }
@@ -32,7 +32,7 @@ struct List {
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
   std::vector<std::string> texts = {};  // one for each row, in a list with kHasTexts
 
-  // The rows, for a change.
+  // The rows, for a change. Copies them first if another list shares them.
   Rows& ownRows();
 };
 // Describes memory of one agent. The call that takes the list names the agent.

@@ -33,7 +33,7 @@ struct Region : MemoryRange {
 
 // Returns the registration of a pin, or nothing if labelOf() did not make the pin's label.
 std::optional<Region> regionOf(const PinInfo& pin);
-// The memory that NIXL names for a kind of memory with addresses.
+// NIXL's name for a kind of memory with addresses.
 constexpr Memory memoryOf(MemoryKind kind) {
   return kind == MemoryKind::kDevice ? Memory::kVram : Memory::kDram;
 }

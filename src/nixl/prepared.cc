@@ -32,8 +32,8 @@ class Prepared::Bounds {
   bool areValid() const { return shortest_ != 0 && !beyond_; }
   // No row begins before the end of the row before it.
   bool areAscending() const { return ascending_; }
-  // From the first byte of a row to the last byte of one. Empty if there is no row, or an invalid
-  // one.
+  // The range from the lowest first byte to the highest last byte of all rows. Empty if there is no
+  // row, or an invalid one.
   Extent all() const { return areValid() && low_ < high_ ? Extent{low_, high_ - low_} : Extent{}; }
 
  private:
@@ -50,7 +50,8 @@ class Prepared::Bounds {
       before = end;
     }
   }
-  // Rows of one size are mostly in ascending order, and then the first and the last row tell.
+  // Rows of one size are mostly in ascending order. The first and the last row then give the
+  // bounds.
   void lookAtAlike(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes) {
     std::uint64_t before = addresses[0], any = bytes;
     for (std::size_t row = 1; row < addresses.size(); ++row) {

@@ -16,15 +16,15 @@
 
 namespace viaduct::nixl {
 
-// Descriptors may overlap, and only those that a transfer writes must not. So overlaps are searched
-// for when a list is first written, and never in a list that is only read.
+// Only descriptors that a transfer writes must not overlap. So overlaps are searched for when a
+// list is first written, and never in a list that is only read.
 class Prepared {
  public:
   // Refuses an empty descriptor, and a descriptor that does not lie inside one registration.
   // `whose` names the agent in errors.
   static Result<Prepared> make(const Rows& rows, const core::PinMap& registered,
                                const std::string& whose);
-  // For rows of three numbers whose place the caller has checked.
+  // For rows of three numbers. The caller has checked where they lie.
   static Result<Prepared> of(const Rows& rows);
 
   std::uint64_t count() const { return blocks_.count(); }

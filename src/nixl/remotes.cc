@@ -23,7 +23,8 @@ constexpr std::uint64_t kMostPartBytes = std::uint64_t{8} << 20U;
 
 std::string partLabel(const std::string& label) { return "nixlpart:" + label; }
 
-// VIADUCT_NIXL_GRANT: what other agents may do here, whether they dial or are dialed. None: all.
+// Reads VIADUCT_NIXL_GRANT, which limits other agents here, whether they dial or are dialed. No
+// grant: there is no limit.
 Result<std::optional<Grant>> grantHere() {
   const std::string access = base::variableText("VIADUCT_NIXL_GRANT");
   if (access.empty() || access == "all") return std::optional<Grant>();
@@ -157,7 +158,7 @@ void NixlAgent::withdrawParts() {
   parts.clear();
 }
 
-// Reads the bytes that the peer has pinned under that label.
+// Reads the bytes that the peer has pinned under `label`.
 Result<std::string> NixlAgent::readPart(const Peer& peer, const std::string& label,
                                         Deadline until) {
   VIADUCT_TRY(const PinInfo there, peer.waitPin(partLabel(label), until));
@@ -178,7 +179,8 @@ Result<std::string> NixlAgent::readPart(const Peer& peer, const std::string& lab
   return std::string(reinterpret_cast<const char*>(here.data()), there.bytes);
 }
 
-// The owner may replace the part meanwhile. The news of the new pin then follows shortly.
+// Reads again if the owner has replaced the part meanwhile: the news of the new pin follows
+// shortly.
 Result<std::string> NixlAgent::readNewestPart(const Peer& peer, const std::string& label,
                                               Deadline until) {
   for (;;) {
@@ -229,7 +231,7 @@ void Remote::setMemory(std::shared_ptr<const core::PinMap> registered) {
   for (const core::PinRange& range : memory->ranges()) newest = std::max(newest, range.slot);
 }
 
-// Other agents
+// The calls about other agents follow.
 
 std::shared_ptr<Remote> NixlAgent::self() {
   if (!self_) {
@@ -266,8 +268,8 @@ const Peer& NixlAgent::peerOf(Remote& remote) {
   return *remote.peer;
 }
 
-// Refuses an agent that was lost, or was not reached in time. Otherwise returns until when a call
-// may reach the agent in the background, or nothing if it is ready.
+// Refuses an agent that was lost, or was not reached in time. Otherwise returns the deadline for
+// reaching the agent in the background, or nothing if it is ready.
 std::optional<Deadline> NixlAgent::reachOf(Remote& remote) {
   const Peer& peer = peerOf(remote);
   const PeerState state = peer.state();

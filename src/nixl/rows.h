@@ -10,7 +10,7 @@
 
 namespace viaduct::nixl {
 
-// A number of each row. In most lists all rows have the same one, which takes no memory for each.
+// One number for each row. In most lists all rows have the same number, which is then stored once.
 class Column {
  public:
   explicit Column(std::uint64_t same = 0) : same_(same) {}
@@ -27,8 +27,8 @@ class Column {
   std::vector<std::uint64_t> each_;
 };
 
-// Rows (address, bytes, device), or rows (address, bytes, device, stride, count). They may be
-// empty, and overlap.
+// Rows (address, bytes, device), or rows (address, bytes, device, stride, count). Rows may be
+// empty, and may overlap.
 class Rows {
  public:
   Rows() = default;
@@ -40,12 +40,12 @@ class Rows {
   bool ofRuns() const { return !runs_.empty(); }
   bool mayAdd(bool of_runs) const { return of_runs ? addresses_.empty() : runs_.empty(); }
   const std::vector<Run>& runs() const { return runs_; }
-  // Both belong to rows of three numbers.
+  // addresses() and bytes() are for rows of three numbers.
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
   const Column& bytes() const { return bytes_; }
   Extent extent(std::size_t row) const { return {addresses_[row], bytes_[row]}; }
   std::vector<Extent> extents() const;
-  // A row of either kind.
+  // A row of three or of five numbers, as a Run.
   Run run(std::size_t row) const {
     return ofRuns() ? runs_[row] : Run{addresses_[row], 0, bytes_[row], 1};
   }

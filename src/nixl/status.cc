@@ -7,7 +7,7 @@
 namespace viaduct::nixl {
 namespace {
 
-// Other codes are kBackend.
+// The outcome of an error's code. Every other code gives kBackend.
 using CodeOutcome = std::pair<Code, Outcome>;
 constexpr std::array kOutcomes{CodeOutcome{Code::kInvalid, Outcome::kInvalid},
                                CodeOutcome{Code::kNotFound, Outcome::kNotFound},

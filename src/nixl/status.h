@@ -1,5 +1,5 @@
-// The outcomes of NIXL's calls. A call that fails throws a Failure, which the faces turn into an
-// exception of Python or a status of C. Threads: any.
+// The outcomes of NIXL's calls. A call that fails throws a Failure, which becomes an exception in
+// Python, or a status in C. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -51,7 +51,7 @@ inline constexpr std::array kOutcomeNames{
     OutcomeName{Outcome::kNoTelemetry, "NIXL_ERR_NO_TELEMETRY", "nixlNoTelemetryError"},
 };
 
-// Its text begins with the outcome's name.
+// The failure of a call. Its text begins with the outcome's name.
 class Failure : public std::runtime_error {
  public:
   Failure(Outcome outcome, const std::string& text);

@@ -198,7 +198,7 @@ Status StorageAgent::unpinMemory(std::uint32_t serial) {
   return pin.release();
 }
 
-// The storage is the local side.
+// The storage is the local side, so a write to storage is a read for the transfer.
 Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host,
                                     Priority priority) {
   auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host,

@@ -68,7 +68,7 @@ struct NamedFile {
   std::vector<std::string> words = {};
   std::string path = {};
 };
-// Nothing: the metadata has another form, so the row's device is a descriptor.
+// Parses the metadata of a row. Nothing: it has another form, so the row's device is a descriptor.
 std::optional<NamedFile> namedFile(const std::string& metadata);
 
 // A registered file or object. It is pinned by the first transfer that needs it, because programs
@@ -79,7 +79,7 @@ class Stored {
   // makes it if the row's metadata says so.
   static Result<std::shared_ptr<Stored>> find(const StorageAgent& agent, const MemoryRange& row,
                                               const std::string& metadata);
-  // Whether both mean the same file or object.
+  // Whether this and `other` are the same file or object.
   bool isSame(const Stored& other) const { return found_.identity == other.found_.identity; }
   // Its path or URL, or the number of its descriptor.
   const std::string& text() const { return found_.text; }
@@ -100,8 +100,8 @@ class Stored {
   Result<Held> reach(StorageAgent& agent, const Extent& part, bool write);
   // The next transfer pins the file again: it may have been truncated.
   void drop();
-  // Ends the transfers that use the file or object, and no later one reaches it. Returns when none
-  // touches it or the memory of this process.
+  // Ends the transfers that use the file or object, and refuses later ones. Returns when no
+  // transfer touches it or the memory of this process.
   Status withdraw();
   bool isWithdrawn() const;
 

@@ -21,7 +21,7 @@ namespace viaduct::s3 {
 // other programs use that variable too.
 inline constexpr core::OtherText kEndpoint{"VIADUCT_OBJECT_ENDPOINT", "", core::parseText};
 inline constexpr core::OtherText kRegion{"VIADUCT_OBJECT_REGION", "", core::parseText};
-// Nothing: that of the endpoint.
+// The address style. Nothing: the endpoint decides.
 inline constexpr core::OtherSetting<std::optional<AddressStyle>> kStyle{"VIADUCT_OBJECT_STYLE",
                                                                         "auto", parseStyle};
 inline constexpr core::OtherText kCa{"VIADUCT_OBJECT_CA", "", core::parseText};
@@ -47,7 +47,7 @@ Result<Endpoint> resolveEndpoint(const Settings& settings);
 Result<Credentials> credentialsIn(std::string_view text, std::string_view profile,
                                   const std::string& file);
 
-// Completes a request by its URL and its signature. `payload_hash`: that of its body.
+// Completes a request by its URL and its signature. `payload_hash` is the hash of its body.
 struct Unsigned {
   const Place& place;
   const Query& query;

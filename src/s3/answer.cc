@@ -69,7 +69,7 @@ bool mayRepeat(long status, std::string_view s3) {
          s3 == "InternalError" || s3 == "SlowDown";
 }
 
-// A body without an S3 code, as an answer to HEAD has none: the code that the status means.
+// The S3 code that a status means, for an answer whose body has no code, such as one to HEAD.
 std::string_view codeWithoutBody(long status) {
   if (status == 301) return "PermanentRedirect";
   if (status == 403) return "AccessDenied";
@@ -79,7 +79,7 @@ std::string_view codeWithoutBody(long status) {
   return {};
 }
 
-// S3's own time, with the difference to ours.
+// Explains that this host's clock is wrong, with S3's time and its difference to ours.
 void explainSkew(const Answer& answer, const Asked& asked, Error& error) {
   error.cause = "the clock of this host is wrong";
   error.remedy = "set the clock, for example with chrony";

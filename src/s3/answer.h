@@ -53,7 +53,7 @@ struct Answer {
               region = {};  // headers
 };
 
-// "bytes 0-9/100" to {0, 9}; `total`: 100, or nothing for "*".
+// Parses "bytes 0-9/100": returns {0, 9}, and sets `total` to 100, or to nothing for "*".
 std::optional<ByteRange> parseContentRange(std::string_view text,
                                            std::optional<std::uint64_t>& total);
 // The unescaped text of the first element of that name; empty: there is none.
@@ -79,7 +79,8 @@ struct Failure {
   Error error;
   bool again = false;  // another try may succeed
 };
-// Nothing: the answer is a success. An answer of 200 may contain an error.
+// The failure that an answer means. Nothing: the answer is a success. An answer of 200 may contain
+// an error.
 std::optional<Failure> failureOf(const Answer& answer, const Asked& asked);
 
 }  // namespace viaduct::s3

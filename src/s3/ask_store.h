@@ -1,4 +1,4 @@
-// One question to an object store that waits for its answer, for tests of the store itself.
+// One request to an object store, which blocks until the answer, for tests of the store itself.
 // Threads: any.
 #pragma once
 

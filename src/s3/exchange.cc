@@ -14,7 +14,7 @@ namespace viaduct::s3 {
 namespace {
 
 constexpr std::size_t kMostBody = std::size_t{64} << 10U;  // of an error or a small answer
-// The largest buffers that libcurl 7.80 takes: fewer calls and system calls for each range.
+// The largest buffers that libcurl 7.80 takes, for fewer calls and system calls for each range.
 constexpr long kReceiveBuffer = 512L << 10U, kSendBuffer = 2L << 20U;
 // A connection without a byte for so long is cut, and its request repeated.
 constexpr long kSilentSeconds = 20, kConnectMilliseconds = 5000;
@@ -38,7 +38,7 @@ bool Exchange::prepare(HttpRequest request, MemoryStream* memory) {
   curl_slist* lines = nullptr;
   for (const std::string& line : request_.head)
     lines = curl_.curl_slist_append(lines, line.c_str());
-  // libcurl's own lines that a store does not need: a wait for 100, and a type of forms.
+  // Removes two header lines that libcurl adds: one waits for status 100, and one is for forms.
   for (const char* line : {"Expect:", "Content-Type:"})
     lines = curl_.curl_slist_append(lines, line);
   head_.reset(lines);
@@ -72,7 +72,7 @@ void Exchange::configure() {
   // A name server that does not answer must not delay the removal of a handle.
   set(CURLOPT_QUICK_EXIT, 1L);
 #endif
-  // libcurl itself believes the variables of proxies.
+  // By itself, libcurl obeys proxy variables even if the environment is not trusted.
   if (!base::environmentIsTrusted()) set(CURLOPT_NOPROXY, "*");
   if (!ca_file_.empty()) set(CURLOPT_CAINFO, ca_file_.c_str());
   if (request_.method == "POST") {

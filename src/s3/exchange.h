@@ -17,7 +17,7 @@ namespace viaduct::s3 {
 // Cannot be moved, because the curl handle has pointers to it.
 class Exchange {
  public:
-  // Both outlive the exchange. `ca_file`: empty means the system's authorities.
+  // `curl` outlives the exchange. `ca_file`: empty means the system's authorities.
   Exchange(const base::CurlLibrary& curl, std::string ca_file);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;

@@ -21,7 +21,7 @@ class MemoryStream {
   std::uint64_t position() const { return position_; }
   void seek(std::uint64_t position);
 
-  // Both move the position. False: a part of the memory is gone or protected.
+  // put() and get() move the position. False: a part of the memory is gone or protected.
   [[nodiscard]] bool put(const std::byte* from, std::size_t bytes);  // at most what is left
   // Fills as much of `into` as there is left, and says how much.
   [[nodiscard]] bool get(std::byte* into, std::size_t room, std::size_t& got);
@@ -33,7 +33,7 @@ class MemoryStream {
   const base::CheckedCopy& copy_;
   std::vector<iovec> pieces_;
   std::uint64_t size_ = 0, position_ = 0;
-  std::size_t piece_ = 0, offset_ = 0;  // the place of position_
+  std::size_t piece_ = 0, offset_ = 0;  // where position_ lies: a piece, and an offset in it
 };
 
 }  // namespace viaduct::s3

@@ -20,7 +20,7 @@ TEST(MemoryStreamTest, FillsPiecesInOrderAndReadsThemAgain) {
   MemoryStream stream(*copy);
   stream.append(addressOf(&memory[200'000]), 100'000);
   stream.append(addressOf(&memory[10]), 5);
-  stream.append(addressOf(&memory[15]), 5);  // touches the one before
+  stream.append(addressOf(&memory[15]), 5);  // adjoins the piece before
   std::string text(100'010, '\0');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
   ASSERT_TRUE(stream.put(bytesAt(text), 7));

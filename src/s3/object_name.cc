@@ -45,7 +45,7 @@ bool isPort(std::string_view text) {
   return port && *port != 0;
 }
 
-// As the header Host has it.
+// The text for the header Host.
 std::string hostAndPort(const Endpoint& endpoint) {
   return endpoint.host + (endpoint.port.empty() ? "" : ":" + endpoint.port);
 }

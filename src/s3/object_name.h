@@ -21,7 +21,7 @@ Result<ObjectName> parseObjectName(std::string_view text);
 
 // RFC 3986: all bytes but letters, digits and "-._~" become "%41".
 std::string encodeUri(std::string_view text);
-// The same for each segment of a path; the slashes stay.
+// Like encodeUri(), for each segment of a path. The slashes stay.
 std::string encodePath(std::string_view path);
 
 // Unencoded names and values.

@@ -11,7 +11,7 @@
 
 namespace viaduct::s3 {
 
-// Never part of an error, a log line or a report.
+// Credentials never become part of an error, a log line or a report.
 struct Credentials {
   std::string access_key = {}, secret_key = {};
   std::string session_token = {};  // empty: the keys are permanent

@@ -289,7 +289,8 @@ Status tuneSocket(int socket) {
   const int on = 1;
   if (::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
     return systemError(Code::kDevice, "setsockopt(TCP_NODELAY)", errno);
-  // A second safeguard beside the heartbeats, for a socket whose agent is busy elsewhere.
+  // Keepalive is a second safeguard beside the heartbeats, for a socket whose agent is busy
+  // elsewhere.
   if (::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) != 0)
     return systemError(Code::kDevice, "setsockopt(SO_KEEPALIVE)", errno);
   return Ok{};

@@ -41,7 +41,7 @@ struct SocketAddress {
   SocketAddress withPort(std::uint16_t port) const;
   std::span<const std::byte> host() const;          // 4 or 16 bytes; none for Unix
   bool sameHost(const SocketAddress& other) const;  // the port not counted
-  bool isAny() const;                               // whether it is the wildcard
+  bool isAny() const;                               // whether this is the wildcard address
   bool isLoopback() const;
   bool isLinkLocal() const;
   std::string text() const;      // "1.2.3.4:80", "[::1]:80", "unix:@name"

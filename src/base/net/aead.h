@@ -23,14 +23,14 @@ enum class AeadKind : std::uint8_t { kAesGcm, kChaCha };
 class Aead {
  public:
   virtual ~Aead() = default;
-  // From now on. False: the library failed.
+  // Uses `key` from now on. False: the library failed.
   virtual bool useKey(const Key& key) = 0;
   // Encrypts `text` to `to`, which may be the same place, and writes the tag of `aad` and `text`.
   // With an empty text the tag is a MAC of `aad`. A nonce is good for one call. False: the library
   // failed.
   virtual bool seal(const Nonce& nonce, ByteSpan aad, ByteSpan text, std::byte* to,
                     std::byte* tag) = 0;
-  // The reverse. False: the tag is wrong, and the bytes at `to` are undefined.
+  // The reverse of seal(). False: the tag is wrong, and the bytes at `to` are undefined.
   virtual bool open(const Nonce& nonce, ByteSpan aad, ByteSpan sealed, std::byte* to,
                     const std::byte* tag) = 0;
   virtual std::string_view library() const = 0;
@@ -39,9 +39,9 @@ class Aead {
 // The use that an Aead is for.
 enum class AeadUse : std::uint8_t { kSeal, kOpen };
 
-// kUnsupported: libcrypto lacks the cipher.
+// Makes an Aead of the fastest library. kUnsupported: libcrypto lacks the cipher.
 Result<std::unique_ptr<Aead>> makeAead(AeadKind kind, AeadUse use);
-// The same, of libcrypto alone. Null from the second: libipsec-mb cannot be used.
+// Make an Aead of libcrypto, or of libipsec-mb. Null: libipsec-mb cannot be used.
 Result<std::unique_ptr<Aead>> makeCryptoAead(AeadKind kind, AeadUse use);
 std::unique_ptr<Aead> makeIpsecAead();
 

@@ -103,7 +103,7 @@ TEST(Aead, TheLibrariesUnderstandOneAnother) {
   }
 }
 
-// As in a configuration of openssl.cnf that leaves the ciphers out.
+// Sets the properties of an openssl.cnf that leaves the ciphers out.
 TEST(Aead, ALibraryWithoutTheCipherIsNamedWithWhatToDo) {
   ASSERT_EQ(EVP_set_default_properties(nullptr, "cipher=absent"), 1);
   const auto aes = makeCryptoAead(AeadKind::kAesGcm, AeadUse::kSeal);

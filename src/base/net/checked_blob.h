@@ -24,7 +24,7 @@ struct BlobKind {
 inline constexpr std::size_t kBlobHeadBytes = 8 + 4 + 4;
 
 Bytes wrapBlob(const BlobKind& kind, std::span<const std::byte> body);
-// Returns the body.
+// Checks a blob, and returns its body.
 Result<std::span<const std::byte>> unwrapBlob(const BlobKind& kind,
                                               std::span<const std::byte> blob);
 // The error about a body whose content is wrong.

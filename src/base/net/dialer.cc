@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kUnixPrefix = "unix:@";
 // The pause between attempts at a Unix socket whose backlog is full.
 constexpr std::chrono::milliseconds kBacklogPause{5};
-// The longest time between two questions of dial() whether to go on.
+// The longest time between two calls of `goes_on` by dial().
 constexpr std::chrono::milliseconds kLook{50};
 
 struct Reason {
@@ -121,7 +121,7 @@ class Dialer::Impl {
   std::size_t next_target_ = 0;
   Clock::time_point target_until_ = {};
   std::unique_ptr<Lookup> lookup_;
-  std::vector<SocketAddress> candidates_;  // of the current target; the next one is last
+  std::vector<SocketAddress> candidates_;  // of the current target; the next to try is last
   SocketAddress address_;
   Clock::time_point address_until_ = {};
   Fd socket_;
@@ -222,7 +222,8 @@ Dialer::Impl::Step Dialer::Impl::connectNext() {
 Dialer::Impl::Step Dialer::Impl::waitForSocket() {
   const int rc = ::connect(socket_.get(), address_.get(), address_.size);
   if (rc == 0) {
-    // Takes the same path as a slow connect: the poller reports the socket at once.
+    // A connect that succeeds at once takes the same path as a slow one: the poller calls
+    // onConnected().
     waitUntil({}, &Impl::onConnected);
     return Step::kWaiting;
   }
@@ -284,7 +285,7 @@ void Dialer::Impl::stopWaiting() {
 }
 
 void Dialer::Impl::note(Error why) {
-  const std::string named = target() + ": ";  // the detail may begin with it too
+  const std::string named = target() + ": ";  // the detail may begin with this prefix already
   const std::string_view detail = why.detail;
   failures_.push_back(fmt::format("{}{}: {}{}{}{}", named, why.operation,
                                   detail.substr(detail.starts_with(named) ? named.size() : 0),
@@ -293,7 +294,8 @@ void Dialer::Impl::note(Error why) {
   last_ = std::move(why);
 }
 
-// Reports one target's own error, or for several targets all errors and the last one's remedy.
+// Reports one target's own error, or for several targets all errors and the remedy of the last
+// target.
 void Dialer::Impl::report() {
   report_timer_ = 0;
   Error error = last_ ? std::move(*last_)
@@ -301,7 +303,7 @@ void Dialer::Impl::report() {
   if (failures_.size() > 1) {
     error.operation = "connect";
     error.detail = fmt::format("{}", fmt::join(failures_, "; "));
-    error.cause.clear();  // each part has its own
+    error.cause.clear();  // the detail has the cause of each target
   }
   if (targets_.size() == 1) error.peer = targets_[0];
   const Done done = std::move(done_);

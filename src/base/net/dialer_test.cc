@@ -41,7 +41,7 @@ class DialerTest : public ::testing::Test {
     EXPECT_TRUE(listener) << listener.error().text();
     return std::move(*listener);
   }
-  // A loopback port without a listener, which stays bound so that nobody else listens there.
+  // A loopback port without a listener. The port stays bound, so that nobody else listens there.
   std::string deadAddress() {
     dead_ = *streamSocket(AF_INET);
     const auto at = resolve({.host = "127.0.0.1"})->front();

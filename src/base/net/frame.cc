@@ -41,7 +41,8 @@ Check checkOf(const std::optional<Hmac>& mac, const std::byte* header, ByteSpan 
   return check;
 }
 
-// One cipher for both ends, because nothing has told yet what their processors do fast.
+// Always takes AES-GCM, because neither end knows yet which cipher the other end's processor
+// computes fast.
 Status takeKey(const FrameProtocol& protocol, AeadUse use, const Key& key, std::optional<Hmac>& mac,
                std::unique_ptr<RecordKeys>& keys) {
   if (protocol.by_digest) {
@@ -203,7 +204,7 @@ FrameDecoder::Next FrameDecoder::next(Frame& out) {
   return Next::kFrame;
 }
 
-// An encrypted payload is opened in its place.
+// Checks the check field of a frame. Decrypts an encrypted payload in place.
 bool FrameDecoder::isGenuine(std::span<std::byte> frame) {
   const std::span<std::byte> payload = frame.subspan(kFrameHeaderBytes);
   if (keys_) return keys_->open(frame.first(kCheckAt), payload, payload.data(), &frame[kCheckAt]);

@@ -27,13 +27,13 @@ struct FrameProtocol {
   std::string_view magic;  // four characters
   Handshake::Version version;
   std::string_view other_end;  // for errors
-  // Whether `type` is one of this version.
+  // Whether this version of the protocol has frames of this type.
   bool (*knows)(std::uint8_t type);
   // Ok if a frame of this known type may have so many bytes and descriptors.
   Status (*check_size)(std::uint8_t type, std::size_t bytes, std::size_t fds);
-  // The check covers the digest of the payload in place of the payload, and under a key the payload
-  // is readable. So a payload that many connections send is read once. Otherwise frames under a key
-  // are encrypted.
+  // True: the check covers the digest of the payload in place of the payload, and the payload is
+  // never encrypted. So a payload that many connections send is hashed once. False: frames under a
+  // key are encrypted.
   bool by_digest = false;
 };
 
@@ -60,10 +60,10 @@ class FrameSealer {
   std::uint64_t sealed() const { return sequence_; }  // the number of sealed frames
   // The header of the next frame, whose payload is `head`, then `body`.
   Header seal(std::uint8_t type, ByteSpan head, ByteSpan body, std::size_t fds);
-  // If encrypts(): the same, and encrypts the payload in its place. Nothing: the library failed, or
-  // this is a child of fork(), which has the keys of its parent.
+  // Call it if encrypts(). Returns the header of the next frame, and encrypts the payload in place.
+  // Nothing: the library failed, or this is a child of fork(), which has the keys of its parent.
   std::optional<Header> encrypt(std::uint8_t type, std::span<std::byte> payload, std::size_t fds);
-  // The same for a payload of so many bytes with this digest.
+  // Returns the header of the next frame, whose payload has `bytes` bytes and this digest.
   Header sealDigest(std::uint8_t type, std::size_t bytes, const Sha256Digest& digest);
 
  private:

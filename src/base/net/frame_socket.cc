@@ -13,7 +13,8 @@
 namespace viaduct::base {
 namespace {
 
-// Fds whose frame has not arrived in full. An honest peer sends at most those of one frame.
+// The most received fds that may wait for the rest of their frame. An honest peer sends at most
+// those of one frame.
 constexpr std::size_t kMaxWaitingFds = 2 * kMaxFrameFds;
 
 // Waiting bytes are kept in spans of about this size, which are freed once they are sent. One call

@@ -55,8 +55,8 @@ class FrameWriter {
   // Sends as much as the socket accepts, and keeps a copy of the rest. The payload is `head`, then
   // `body`.
   Status write(int socket, std::uint8_t type, ByteSpan head, ByteSpan body, std::vector<Fd> fds);
-  // The same with a payload that other connections send, too, and that is not copied. `counts`: its
-  // bytes count as unsent.
+  // A payload that several connections send, and that write() does not copy. `counts`: its bytes
+  // count as unsent.
   struct Shared {
     std::shared_ptr<const Bytes> payload;
     Sha256Digest digest;  // payloadDigest()
@@ -68,7 +68,7 @@ class FrameWriter {
   std::size_t unsent() const { return unsent_; }
 
  private:
-  // Bytes that one call may send. The fds travel with the first one.
+  // Bytes that one call may send. The fds travel with the first byte.
   struct Span {
     Bytes own = {};
     std::shared_ptr<const Bytes> shared = {};  // in the place of `own`
@@ -82,7 +82,7 @@ class FrameWriter {
   void sent(std::size_t bytes);
 
   FrameSealer sealer_;
-  Bytes encrypted_;        // of the frame that is being written
+  Bytes encrypted_;        // the payload of the frame that is being written
   std::list<Span> queue_;  // an empty one needs no memory
   std::size_t begin_ = 0;  // sent bytes of the first span
   std::size_t unsent_ = 0;

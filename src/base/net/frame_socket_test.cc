@@ -53,8 +53,8 @@ class FrameSocketTest : public ::testing::Test {
   FrameReader reader_{kProtocol, kMost};
 };
 
-// The socket takes a part of them, and the rest waits: copied and shared payloads, with and without
-// descriptors.
+// The socket accepts a part of the frames, and the rest waits. The frames have copied and shared
+// payloads, with and without descriptors.
 TEST_F(FrameSocketTest, FramesThatWaitKeepTheirOrderBytesAndDescriptors) {
   const auto large = std::make_shared<const Bytes>(kMost, std::byte{5});
   const FrameWriter::Shared shared{.payload = large, .digest = payloadDigest(*large)};

@@ -48,8 +48,9 @@ Result<Handshake> Handshake::listen(const Key& secret, Version version, std::str
   return handshake;
 }
 
-// Covers all facts that both ends have exchanged, so that none can be changed on the way. The
-// secret goes in after the public keys have been exchanged, so only the two ends can test it.
+// Derives a key from all facts that both ends have exchanged, so that none can be changed on the
+// way. The secret goes in after the public keys have been exchanged, so only the two ends can test
+// it.
 Status Handshake::agree() {
   const std::array<std::uint8_t, 3> versions{version_.major,
                                              dialer_ ? version_.minor : their_minor_,

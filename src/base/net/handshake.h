@@ -3,8 +3,9 @@
 // payloads out. docs/wire.md has the bytes. Threads: one at a time.
 //
 // The ends exchange X25519 keys first, and mix the secret in after that. So a recording gives
-// nothing to an attacker who learns the secret later, and a listener on the wire can test no guess
-// of the secret. The dialer proves itself first: who only dials an end can test no guess either.
+// nothing to an attacker who learns the secret later. A listener on the wire can test no guess of
+// the secret. The dialer proves itself first, so a stranger that only dials an end can test no
+// guess either.
 #pragma once
 
 #include <viaduct/result.h>
@@ -25,9 +26,9 @@ namespace viaduct::base {
 
 inline constexpr std::size_t kMaxClaimBytes = 1024;
 
-// Does in another thread what the first handshake of a process has to do once: libcrypto
-// initializes itself in 1.5 ms, and libipsec-mb is loaded. The future's destructor waits for that.
-// It is empty if the process has done so before. A fork() must not happen meanwhile.
+// Does the one-time work of a process's first handshake in another thread: libcrypto initializes
+// itself in 1.5 ms, and libipsec-mb is loaded. The future's destructor waits for this work. The
+// future is empty if an earlier call began the work. A fork() must not happen meanwhile.
 [[nodiscard]] std::future<void> prepareFirstHandshake();
 
 class Handshake {
@@ -43,13 +44,14 @@ class Handshake {
     // and after the message just taken.
     bool proven = false;
   };
-  // The secret of a claim that is not empty. Nothing: the claim is unknown, and the dialer is
-  // refused as one with a wrong secret is, at the same point. It should take the same time for all.
+  // Returns the secret of a claim that is not empty. Nothing: the claim is unknown, and the dialer
+  // is refused exactly like a dialer with a wrong secret. The call should take the same time for
+  // all claims.
   using SecretOfClaim = std::function<std::optional<Key>(ByteSpan claim)>;
 
   // `version` is this end's; only the minor number may differ from the other end's. `binding`
   // describes the path as both ends see it, so that the proofs fail across a relay from one kind of
-  // path to another. `claim` says which secret it is, in at most kMaxClaimBytes. It travels in
+  // path to another. `claim` names the secret, in at most kMaxClaimBytes. The claim travels in
   // clear and is bound into the keys. The empty claim means the secret of listen().
   static Result<Handshake> dial(const Key& secret, Version version, std::string binding,
                                 Bytes claim = {});
@@ -93,8 +95,8 @@ class Handshake {
   std::uint8_t their_minor_ = 0;
   std::string binding_;
   Bytes claim_;
-  std::optional<Stage> due_;  // of the other end's next message
-  Key agreed_ = {};           // of both public keys, the secret, and all that was exchanged
+  std::optional<Stage> due_;  // the stage of the other end's next message
+  Key agreed_ = {};           // derived from all that was exchanged, and the secret
   Key common_ = {};
 };
 

@@ -164,7 +164,8 @@ TEST(Handshake, IsPreparedOnceInAProcess) {
   EXPECT_FALSE(prepareFirstHandshake().valid());
 }
 
-// Such a key would give both ends keys that everybody knows, but for the secret.
+// With a public key of zeros, everybody knows the agreed X25519 value. Only the secret would
+// protect the keys.
 TEST(Handshake, APublicKeyOfZerosIsRefused) {
   auto dialer = *Handshake::dial({1}, {1, 0}, "tcp");
   EXPECT_EQ(dialer.take(Stage::kChallenge, encode(Key{}), 0).error().code, Code::kDenied);

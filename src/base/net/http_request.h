@@ -15,7 +15,8 @@ struct HttpRequest {
 // The size of the head at the start of `bytes`, including the empty line; 0: the head is
 // incomplete.
 std::size_t headSize(std::string_view bytes);
-// Nothing unless it is an HTTP/1.0 or HTTP/1.1 request for a path. `head` includes its empty line.
+// Returns nothing unless `head` is an HTTP/1.0 or HTTP/1.1 request for a path. `head` includes its
+// empty line.
 std::optional<HttpRequest> parseHead(std::string_view head);
 
 }  // namespace viaduct::base

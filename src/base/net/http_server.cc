@@ -128,7 +128,8 @@ void HttpServer::write(Id id, Connection& connection) {
     if (sent < 0) return static_cast<void>(poller_.change(connection.watch, EPOLLOUT));
     connection.sent += static_cast<std::size_t>(sent);
   }
-  // A close with unread bytes resets the connection, and the reply might be lost.
+  // Reads on before the close: a close with unread bytes resets the connection, and the reply might
+  // be lost.
   connection.stage = Connection::Stage::kEnding;
   connection.bytes = {};
   ::shutdown(connection.socket.get(), SHUT_WR);

@@ -28,12 +28,12 @@ struct HttpReply {
 class HttpServer {
  public:
   using Id = std::uint64_t;
-  // Called with the path of a request. It calls reply() at once or later.
+  // Called with the path of a request. The callee calls reply() at once or later.
   using Asked = std::function<void(Id id, std::string_view path)>;
   struct Limits {
     std::size_t connections = 16;                              // one more closes the oldest
     std::size_t head = 8192;                                   // bytes
-    std::chrono::milliseconds time = std::chrono::seconds(5);  // of a connection
+    std::chrono::milliseconds time = std::chrono::seconds(5);  // the time limit of a connection
   };
 
   HttpServer(Poller& poller, const Limits& limits, Asked asked);

@@ -1,6 +1,6 @@
 // AES-256-GCM of libipsec-mb, which is loaded at its first use where it is installed. Its functions
-// for one processor are exported by name. The library's manager holds the same functions at places
-// that differ between its versions.
+// for one processor are exported by name. The library's manager structure has pointers to the same
+// functions, at offsets that differ between its versions.
 #include <cstring>
 #include <optional>
 
@@ -77,8 +77,8 @@ class IpsecAead final : public Aead {
   GcmState state_{};
 };
 
-// Test case 16 of the publication of GCM, in part: a library of another version that fails it is
-// not used.
+// Runs a part of test case 16 of the publication of GCM. A library of another version that fails
+// the test is not used.
 bool computesGcm(const Functions& functions) {
   IpsecAead aead(functions);
   if (!aead.useKey(Key{})) return false;

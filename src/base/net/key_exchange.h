@@ -1,5 +1,5 @@
 // X25519 key agreement (RFC 7748) over libcrypto: two ends exchange public keys, and both compute
-// the same secret. Who hears the public keys cannot. Threads: one at a time.
+// the same secret. An eavesdropper that hears the public keys cannot. Threads: one at a time.
 #pragma once
 
 #include <openssl/evp.h>

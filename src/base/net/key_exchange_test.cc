@@ -35,7 +35,7 @@ TEST(KeyExchange, HasAFreshKeyEachTime) {
   EXPECT_NE(KeyExchange::begin()->publicKey(), KeyExchange::begin()->publicKey());
 }
 
-// With such a key an attacker would know the secret without a private key.
+// With a key that makes the secret zero, an attacker would know the secret without a private key.
 TEST(KeyExchange, RefusesKeysThatMakeTheSecretZero) {
   const auto ours = *KeyExchange::begin();
   for (const Key& weak :

@@ -26,8 +26,8 @@
 namespace viaduct::base {
 namespace {
 
-// More than any kernel queues (net.core.somaxconn). A connecting peer that finds the backlog full
-// tries again only after a second.
+// The kernel lowers this to its own limit (net.core.somaxconn). A connecting peer that finds the
+// backlog full tries again only after a second.
 constexpr int kBacklog = 65'536;
 constexpr int kAcceptsPerTurn = 64;
 // The pause of a listener that is out of file descriptors and has no connection to drop. Connecting
@@ -41,7 +41,8 @@ bool isCalled(const Fd& listening) {
   return ::poll(&calls, 1, 0) != 0;
 }
 
-// Limits the repetition of a log line: true if the next one is due, which it then counts as logged.
+// Limits the repetition of a log line. True: the next line is due, and from now on counts as
+// logged.
 bool isDue(std::optional<Clock::time_point>& last_said, Clock::time_point now) {
   if (last_said && now - *last_said < kSayEvery) return false;
   last_said = now;
@@ -87,7 +88,7 @@ Result<Fd> listenWith(const SocketAddress& address, bool shared, bool v4_too) {
 
 }  // namespace
 
-// Link-local addresses mean nothing on other hosts.
+// Leaves out link-local addresses, because they mean nothing on other hosts.
 Result<std::vector<std::string>> reachableAt(const SocketAddress& bound) {
   if (!bound.isAny()) return std::vector{bound.text()};
   ifaddrs* first = nullptr;

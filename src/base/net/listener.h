@@ -1,7 +1,7 @@
-// Accepts peers' connections. Limits unauthenticated ones, so that they cannot keep peers out. At
-// the limit, or without descriptors, drops the oldest connection of the source that has the most,
-// after a minimum time. Until then, new connections wait in the backlog. Threads: under the owner's
-// lock; `accepted` runs from the Poller's handlers.
+// Accepts peers' connections. Limits unauthenticated connections, so that they cannot keep peers
+// out. At the limit, or without free descriptors, it picks the source with the most connections. It
+// drops the oldest of these after a minimum time. Until then, new connections wait in the backlog.
+// Threads: under the owner's lock; `accepted` runs from the Poller's handlers.
 #pragma once
 
 #include <viaduct/result.h>
@@ -24,8 +24,8 @@ namespace viaduct::base {
 // Opens a listening socket, closed on exec. `shared`: other processes of this user may listen at
 // the same address, and each connecting peer reaches one of them.
 Result<Fd> listenAt(const SocketAddress& address, bool shared = false);
-// The same at all addresses of this host, of IPv6 and IPv4, or of IPv4 alone if the system has no
-// IPv6.
+// Opens a listening socket at all addresses of this host, of IPv6 and IPv4, or of IPv4 alone if the
+// system has no IPv6.
 Result<Fd> listenEverywhere(std::uint16_t port);
 
 // The addresses at which peers reach a socket that is bound to `bound`: for a wildcard every

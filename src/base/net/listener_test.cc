@@ -172,8 +172,8 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
 }
 
 // At the limit of unauthenticated connections, the listener drops one and accepts a waiting one. It
-// drops the oldest of the source with the most, once its time is up. Here all have one source. The
-// listener logs this once.
+// drops the oldest connection of the source with the most connections, once its time is up. In this
+// test all connections have one source. The listener logs the drops once.
 TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
   keeps_places_ = true;
   rlimit before{};

@@ -46,7 +46,7 @@ Status MetricsServer::start(std::string_view where, const std::string& id, Deadl
   server_ = std::make_unique<HttpServer>(
       loop_->poller(), HttpServer::Limits{.connections = kConnections},
       [this](HttpServer::Id from, std::string_view path) { asked(from, path); });
-  // The place is not needed: the server limits its connections itself.
+  // The HTTP server limits its connections itself, so it needs no Unproven::Place.
   auto accepted = [this](Fd socket, const Unproven::Place&) { server_->accept(std::move(socket)); };
   VIADUCT_TRY(listener_, Listener::open({}, unix_name_, loop_->poller(), std::move(accepted)));
   if (const Status listens = listenAtPort(host_port, until); !listens)

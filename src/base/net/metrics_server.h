@@ -53,9 +53,9 @@ class MetricsServer {
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<Listener> listener_;
-  // A survey asks all servers. Only one runs at a time, because each takes a descriptor for every
-  // other process. A request that comes meanwhile waits for the next survey, so its figures are no
-  // older than the request.
+  // A survey asks all servers. Only one survey runs at a time, because each survey takes a
+  // descriptor for every other process. A request that comes meanwhile waits for the next survey,
+  // so its figures are no older than the request.
   std::unique_ptr<Survey> survey_;
   bool survey_is_over_ = false;  // its handler may still run
   std::set<HttpServer::Id> served_, waiting_;

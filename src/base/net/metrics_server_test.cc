@@ -61,7 +61,8 @@ TEST(MetricsServer, ListsItsPathsAndRefusesOthers) {
   EXPECT_TRUE(httpGet(server->endpoint(), "/favicon.ico").starts_with("HTTP/1.1 404 "));
 }
 
-// Other tests of this user are on the page too, so no other agent is called "leaving".
+// The page also shows the agents of other tests of this user, so no other test uses the name
+// "leaving".
 TEST(MetricsServer, ServesAllAgentsThatShareItsPort) {
   const auto first = serve("0", "first");
   auto second = serve(first->endpoint(), "leaving");

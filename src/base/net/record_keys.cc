@@ -11,18 +11,18 @@
 namespace viaduct::base {
 namespace {
 
-// A block for the tag, and those of the bytes.
+// The number of blocks: one for the tag, and those of both texts.
 std::uint64_t blocksOf(ByteSpan aad, ByteSpan text) {
   constexpr std::uint64_t kBlock = 16;
   return 1 + (aad.size() + kBlock - 1) / kBlock + (text.size() + kBlock - 1) / kBlock;
 }
 
-// One call of so many is timed, because two readings of the clock take 2 us, and a short MAC 40 ns.
-// The number is a prime, so that it meets each kind of call when kinds alternate. An early call is
-// timed for sockets that seal little.
+// One of kCallsATimed calls is timed, because two readings of the clock take 2 us, and a short MAC
+// 40 ns. The number is a prime, so that it meets each kind of call when kinds alternate. An early
+// call is timed for sockets that seal little.
 constexpr std::uint64_t kCallsATimed = 509, kFirstTimed = 7;
 
-// A preempted thread does not pay for the time of others.
+// Reads the CPU time of this thread alone, so that the time of a preemption does not count.
 std::chrono::nanoseconds threadTime() {
   timespec at{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);

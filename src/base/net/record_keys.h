@@ -33,8 +33,8 @@ class SealingTime {
   std::atomic<std::int64_t> total_{0};
 };
 
-// Each record has the next number as its nonce. A key is replaced by one that HKDF derives from it,
-// and wiped, so that who learns a key later cannot read what was sent before.
+// Each record has the next number as its nonce. HKDF derives the next key from a key, which is then
+// wiped. So an attacker who learns a key later cannot read earlier records.
 class RecordKeys {
  public:
   // `secret` must be of this direction of this socket alone. `blocks_per_key` is smaller in tests.
@@ -50,8 +50,8 @@ class RecordKeys {
   // use the numbers of its parent again.
   bool seal(ByteSpan aad, ByteSpan text, std::byte* to, std::byte* tag);
   bool open(ByteSpan aad, ByteSpan sealed, std::byte* to, const std::byte* tag);
-  // For a MAC whose bytes change until it is sent: takes a number for each of `variants`. The one
-  // that is sent uses the number of its variant, so that no number serves two of them.
+  // For a message that may still change before it is sent: takes one number for each of its
+  // `variants`. The sent variant has its own number, so that no number seals two variants.
   std::uint64_t reserve(std::uint64_t variants) { return take(variants, variants); }
   bool sealAt(std::uint64_t number, ByteSpan aad, std::byte* tag);
   bool openAt(std::uint64_t number, ByteSpan aad, const std::byte* tag);

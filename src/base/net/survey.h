@@ -30,7 +30,7 @@ struct SurveyOptions {
   bool root_asks_all = false;
 };
 
-// The bodies of the responses that came in time, in the order of the names.
+// Collects the bodies of the responses that come in time, in the order of the names.
 class Survey {
  public:
   using Done = std::function<void(std::vector<std::string> bodies)>;

@@ -16,8 +16,8 @@ namespace {
 // leave more than half of the descriptors.
 constexpr rlim_t kShare = 8;
 constexpr std::size_t kLeastRoom = 16, kMostRoom = 1024;
-// The most connections a second that a full room drops in a flood of silent ones. A peer behind
-// 2,000 of them waits a quarter of a second.
+// The highest rate at which a full listener drops silent connections, per second. A peer behind
+// 2,000 silent connections waits a quarter of a second.
 constexpr std::size_t kTurnover = 8000;
 constexpr Duration kLeastSilence = std::chrono::milliseconds(4);
 // The time for a proof, which suffices on a busy machine or across an ocean.
@@ -94,11 +94,11 @@ Clock::time_point Unproven::dropOne(Clock::time_point now) {
     drop();
     return now;
   }
-  return when + silence_ / 4;  // a little later, so that the next ones may go then as well
+  return when + silence_ / 4;  // a little later, when more connections may go
 }
 
-// Unread bytes count as an answer, because a peer speaks first: bytes that it sent before the
-// accept are readable at once.
+// Returns when the connection may be dropped. Unread bytes count as spoken, because a peer speaks
+// first: bytes that it sent before the accept are readable at once.
 Clock::time_point Unproven::mayGo(const Connection& connection) const {
   int unread = 0;
   const bool spoke =

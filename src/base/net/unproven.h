@@ -25,8 +25,8 @@ class Unproven {
   using Sources = std::map<std::string, std::list<Connection>>;
 
  public:
-  // The place of one connection under that limit. The owner destroys it once the connection is
-  // proven or closed, and before the Unproven.
+  // The share of one connection in the limit. The owner destroys it once the connection is proven
+  // or closed, and before the Unproven.
   class Place {
    public:
     Place() = default;
@@ -73,7 +73,7 @@ class Unproven {
 
   // Drops one connection of the source with the most connections: the oldest whose time is up. A
   // flooding source thus loses its own connections. A connection that has sent bytes gets more time
-  // than a silent one. Returns `now` after a drop, otherwise when to try again, and
+  // than a silent one. Returns `now` after a drop, otherwise the time of the next try, and
   // time_point::max() without connections.
   Clock::time_point dropOne(Clock::time_point now);
 
@@ -81,7 +81,7 @@ class Unproven {
   Clock::time_point mayGo(const Connection& connection) const;
 
   const std::size_t room_;
-  const Duration silence_;  // silence that a connection may keep
+  const Duration silence_;  // the time that a connection may be silent
   Sources sources_;
   std::size_t count_ = 0;
 };

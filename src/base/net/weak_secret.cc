@@ -9,8 +9,8 @@
 
 namespace viaduct::base {
 
-// Takes the characters as drawn at random from those that occur. So it finds a text that is short
-// or repeats itself, and not a long one that many people know.
+// Assumes that each character was drawn at random from the characters that occur in the text. So it
+// finds a text that is short or repeats itself, but not a long text that many people know.
 bool isGuessable(std::string_view text) {
   constexpr double kEnoughBits = 80.0;
   std::array<bool, 256> occurs{};

@@ -12,7 +12,7 @@ namespace viaduct::meet::embedded {
 
 namespace {
 
-// A server that is stopped or cut off delays a program that leaves by at most this time.
+// The longest time for which a stopped or unreachable server delays the end of a program.
 constexpr Duration kWithdrawnWithin = std::chrono::seconds(1);
 
 }  // namespace

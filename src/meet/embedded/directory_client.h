@@ -24,7 +24,8 @@ class DirectoryClient final : private ServerConnectionUser {
   DirectoryClient& operator=(const DirectoryClient&) = delete;
 
   Result<std::uint32_t> publish(const std::string& name, const std::string& value, Deadline until);
-  // Waits until the server has confirmed it: from then on nobody finds the name.
+  // Withdraws a published name: once the server confirms, nobody finds the name. Waits at most a
+  // second for the confirmation.
   void withdraw(std::uint32_t request);
   Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop);
 

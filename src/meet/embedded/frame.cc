@@ -13,7 +13,7 @@ Status checkTypeSize(std::uint8_t /*type*/, std::size_t /*bytes*/, std::size_t f
 
 }  // namespace
 
-// By digest, because a roster goes to all members.
+// Sets `by_digest`, because one roster goes to all members.
 const base::FrameProtocol kMeetFrames{.magic = "VDMP",
                                       .version = kVersion,
                                       .other_end = "Viaduct meeting place or member",

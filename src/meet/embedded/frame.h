@@ -47,7 +47,7 @@ enum class Type : std::uint8_t {
   kFind,
   kForget,
   kPong,
-  kBeat,  // the server also sends it
+  kBeat,  // a heartbeat; the server also sends it
   // A request to end early. The server sends it on with the rank of the asking member.
   kStop,
   // Messages of the server.

@@ -25,8 +25,8 @@ class MessageSocket {
   MessageSocket(const MessageSocket&) = delete;
   MessageSocket& operator=(const MessageSocket&) = delete;
 
-  // From now on the poller sends queued bytes when the socket has room. It calls `readable`, which
-  // may destroy this object, when read() finds bytes, an end or an error.
+  // From now on the poller sends queued bytes when the socket has room. The poller calls
+  // `readable`, which may destroy this object, when read() has bytes, an end or an error to find.
   Status watch(base::Poller& poller, std::function<void()> readable);
   int fd() const { return socket_.get(); }
   Status useKeys(const Key& sending, const Key& receiving) {
@@ -40,7 +40,7 @@ class MessageSocket {
   // sent later. A failed socket is also found by read(), after the other end's last messages.
   Status send(const PacketPtr& packet);
 
-  // Reads once, and passes complete messages to `take`, whose payloads are valid during the call.
+  // Reads once, and passes each complete message to `take`. Its payload is valid during that call.
   // `take` may change limit and keys. False: the stream has ended. After an error the socket is
   // unusable.
   using Take = std::function<Status(const base::Frame& frame)>;

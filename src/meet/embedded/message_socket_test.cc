@@ -16,7 +16,7 @@ class MessageSocketTest : public ::testing::Test {
     socket_.emplace(base::Fd(both[0]), kMaxUnproven);
     silent_.reset(both[1]);
   }
-  // Returns how many messages of that size it accepts while the other end does not read.
+  // Returns how many messages of that size the socket accepts while the other end does not read.
   std::size_t takes(Type type, std::size_t bytes) {
     const PacketPtr packet = makePacket(type, Bytes(bytes));
     std::size_t count = 0;

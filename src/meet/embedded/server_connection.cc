@@ -135,7 +135,8 @@ Status ServerConnection::take(const base::Frame& frame) {
   using Stage = base::Handshake::Stage;
   if (type == Type::kChallenge && handshake_) return prove(Stage::kChallenge, frame);
   if (type == Type::kConfirm && handshake_) return prove(Stage::kConfirm, frame);
-  // Without the server's proof, a welcome is not authenticated.
+  // `handshake_` is empty once the server has proved itself. An earlier welcome is not
+  // authenticated.
   if (type == Type::kWelcome && !handshake_) return welcome(payload);
   if (type == Type::kDeny) return denied(payload);
   return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
@@ -145,7 +146,7 @@ Status ServerConnection::prove(base::Handshake::Stage stage, const base::Frame& 
   auto step = handshake_->take(stage, frame.payload, frame.minor);
   if (!step && step.error().code == Code::kDenied) {
     denied_ = true;
-    write(makePacket(Type::kDeny));  // the server reports it
+    write(makePacket(Type::kDeny));  // the server reports the wrong token
     return wrongToken();
   }
   if (!step) return std::move(step).error();
@@ -199,8 +200,7 @@ void ServerConnection::failed(Error why) {
   const bool final = denied_ || why.code == Code::kProtocol || why.code == Code::kInvalid ||
                      why.code == Code::kUnsupported;
   last_ = std::move(why);
-  // One of the addresses may lead to another host, such as a bridge's, so the next address is
-  // tried.
+  // An address, such as that of a bridge, may lead to another host. So the next address is tried.
   const bool all_tried = untried_.empty();
   if (was_ready || final || now >= until_ || (once_ && all_tried))
     return user_.lost(unreachable(), !final);

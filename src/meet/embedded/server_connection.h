@@ -1,6 +1,6 @@
 // A member's connection to the embedded server: dials it until a deadline, proves the token, and
 // keeps it alive. Threads: all calls are made with the loop's lock held. The loop's handlers call
-// the user, with it held.
+// the user with the same lock held.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -79,8 +79,8 @@ class ServerConnection {
   std::unique_ptr<base::Dialer> dialer_;
   std::unique_ptr<MessageSocket> socket_;
   base::Poller::Id timer_ = 0;
-  std::uint64_t turn_ = 0;    // while it is set up
-  Duration hello_time_ = {};  // the limit of the next hello
+  std::uint64_t turn_ = 0;    // the turn of the set-up that is going on
+  Duration hello_time_ = {};  // the time limit of the next hello
   bool denied_ = false;
   std::optional<base::Handshake> handshake_;  // until both ends have proved themselves
   std::chrono::milliseconds detect_ = {};

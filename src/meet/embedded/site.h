@@ -31,7 +31,7 @@ class Turns {
  public:
   // Calls `begin` when the turn comes, which may be now. Returns the number of the turn.
   std::uint64_t ask(std::function<void()> begin);
-  void end(std::uint64_t turn);  // also before it has begun; 0: none
+  void end(std::uint64_t turn);  // ends a turn, even before the turn has begun; 0: no turn
 
  private:
   static constexpr std::size_t kAtOnce = 64;
@@ -53,7 +53,7 @@ struct Site {
 };
 using SitePtr = std::shared_ptr<const Site>;
 
-// Connects to no server yet.
+// Opens a site, and connects to no server yet.
 Result<SitePtr> openSite(Site site);
 // Opens the site that the options describe. Fails for an address that members cannot reach.
 Result<SitePtr> siteOf(const PlaceOptions& options);
@@ -79,7 +79,7 @@ Wait waitFor(std::condition_variable& changed, Loop::Held& held, Clock::time_poi
 }
 
 // Like waitFor(), and tells the user about a long wait. `so_far` makes the error with which the
-// wait would end now. It may release the lock.
+// wait would end now. `so_far` may release the lock.
 template <class Done, class SoFar>
 Wait waitAloud(std::condition_variable& changed, Loop::Held& held, Clock::time_point until,
                const StopFlag& stop, base::Waiting& waiting, Done done, SoFar so_far) {

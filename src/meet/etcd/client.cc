@@ -19,7 +19,8 @@ constexpr milliseconds kTellingTry{1000};
 // A watch cannot tell a frozen endpoint from a key without changes. So the key is read again after
 // this time.
 constexpr milliseconds kWatchTime{5000}, kFirstLine{3000};
-// So many denials in a row become an error. etcd also denies a watch if it has forgotten our token.
+// This many denials in a row become an error. A single one may only mean that etcd has forgotten
+// our token.
 constexpr int kDenials = 3;
 constexpr auto kGrant = "etcdctl role grant-permission ROLE --prefix=true readwrite NAMESPACE/";
 
@@ -188,7 +189,7 @@ std::optional<Result<std::string>> Client::Call::attempt(std::size_t at, std::si
 std::optional<Result<std::string>> Client::Call::refused(std::size_t at, const CurlAnswer& answer) {
   auto refusal = parseRefusal(answer.body);
   const bool login = path_ == kAuthPath;
-  // The only refusal that etcd's gateway sends as plain text.
+  // This is the only refusal that etcd's gateway sends as plain text.
   if (!refusal && answer.body.starts_with("CommonName of client"))
     refusal =
         Refusal{kPermissionDenied, base::printable(answer.body.substr(0, answer.body.find('\n')))};

@@ -31,8 +31,8 @@ class Client {
   // Loads libcurl.
   static Result<std::shared_ptr<Client>> open(Config config);
 
-  // If there are several endpoints, none keeps a call longer, even with a far deadline. An etcd
-  // that works answers within the time of its own election (1 to 2 s).
+  // The longest time of a try at one of several endpoints, even if the deadline of the call is far.
+  // An etcd that works answers within the time of its own election (1 to 2 s).
   static constexpr std::chrono::milliseconds kLongestTry{3000};
 
   // Ends soon after `wait.until` at the latest. Errors name each endpoint, the step that failed and

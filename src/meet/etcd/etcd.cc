@@ -54,7 +54,7 @@ std::chrono::seconds leaseTime(std::chrono::milliseconds detect) {
   return std::max(kLeast, std::chrono::ceil<std::chrono::seconds>(detect));
 }
 
-// An entry of this place, which removes it.
+// A published entry. The destructor removes the entry from etcd.
 class EtcdName final : public PublishedName {
  public:
   EtcdName(std::shared_ptr<Keeper> keeper, Keeper::KeyPtr key)

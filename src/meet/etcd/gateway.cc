@@ -44,7 +44,8 @@ json put(std::string_view key, std::string_view value, LeaseId lease) {
   return json::object({{"request_put", fields}});
 }
 
-// Returns the named member of an object. Returns null if it lacks it, or `value` is no object.
+// Returns the named member of an object. Returns null if there is no such member, or `value` is no
+// object.
 const json& at(const json& value, const char* name) {
   static const json null;
   if (!value.is_object()) return null;
@@ -228,7 +229,8 @@ Result<WatchMessage> parseWatch(std::string_view line) {
 std::optional<Refusal> parseRefusal(std::string_view body) {
   const json value = json::parse(body, nullptr, false);
   if (!value.is_object()) return std::nullopt;
-  // A stream's error is an object, {"error":{"grpc_code":14,"message":...}}; others are flat.
+  // An error in a stream is nested, {"error":{"grpc_code":14,"message":...}}. Other errors are
+  // flat.
   const json& nested = at(value, "error");
   const json& refusal = nested.is_object() ? nested : value;
   std::int64_t code = 0;

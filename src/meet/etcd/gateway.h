@@ -51,7 +51,7 @@ Result<CreateReply> parseCreate(std::string_view body);
 std::string grantJson(LeaseId id, std::int64_t seconds);
 std::string leaseJson(LeaseId id);  // for keepalive and revoke
 std::string authJson(std::string_view user, std::string_view password);
-// The lease's time after a grant or a keepalive. 0: the lease has expired.
+// The seconds that a lease has left after a grant or a keepalive. 0: the lease has expired.
 Result<std::int64_t> parseGrant(std::string_view body);
 Result<std::int64_t> parseKeepAlive(std::string_view body);
 Result<std::string> parseToken(std::string_view body);

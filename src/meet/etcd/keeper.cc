@@ -37,7 +37,7 @@ Error expired(std::chrono::seconds time) {
 
 bool isExpiry(const Error& why) { return why.detail.find("lease not found") != std::string::npos; }
 
-// etcd has answered, and has not carried out the request.
+// True: etcd has answered that it did not carry out the request.
 bool isRefusal(const Error& why) {
   return why.code == Code::kDenied || why.code == Code::kInvalid || why.code == Code::kExhausted;
 }
@@ -88,7 +88,7 @@ Result<bool> Keeper::make(const KeptKey& key, const Wait& wait) {
       if (!isRefusal(reply.error())) given_up_.push_back(std::move(request));
       return reply.error();
     }
-    // A slow etcd lets a lease expire before it makes the key.
+    // The lease has expired before a slow etcd made the key. The next round takes a new lease.
     if (lease_ == id) lease_ = 0;
     changed_.notify_all();
     if (wait.stopped() || Clock::now() >= wait.until) return reply.error();
@@ -149,7 +149,7 @@ void Keeper::removeSoon(const KeyPtr& key) {
   changed_.notify_all();
 }
 
-// The end of the lease removes the last key, and makes late requests fail.
+// With the last key, ends the lease: that removes the key, and makes late requests fail.
 void Keeper::removeNow(const KeyPtr& key) {
   LeaseId ended = 0;
   {
@@ -175,7 +175,7 @@ Status Keeper::undo(const GivenUp& request, const Wait& wait) {
   return Ok{};
 }
 
-// Undoes the requests for this key, or for all if it is empty.
+// Undoes the given-up requests for `key`, or for all keys if `key` is empty.
 Status Keeper::undoGivenUp(std::string_view key, const Wait& wait) {
   std::vector<GivenUp> chosen;
   {
@@ -215,7 +215,7 @@ std::vector<Keeper::KeyPtr> Keeper::keysThat(Which&& which) const {
   return out;
 }
 
-// Works on a key without the lock. remove() waits for its end.
+// Runs `work` on a key without the lock. remove() waits for the end of `work`.
 template <class F>
 void Keeper::withBusy(Lock& lock, const KeyPtr& key, F&& work) {
   const auto at = keys_.find(key->key);
@@ -291,8 +291,8 @@ Result<bool> Keeper::keepAlive(LeaseId id, Clock::time_point until) {
   return time > 0;
 }
 
-// Tells the owners of keys that may belong to another process by now: all of them, or those whose
-// lease has ended.
+// Tells the owners of keys that may belong to another process by now: of all keys, or of those
+// whose lease has ended.
 void Keeper::lose(Lock& lock, const Error& why, bool all) {
   const auto keys = keysThat([&](const Held& held) {
     return held.key->lost && held.lease != 0 && (all || isStale(held));
@@ -301,7 +301,7 @@ void Keeper::lose(Lock& lock, const Error& why, bool all) {
   for (const KeyPtr& key : keys) withBusy(lock, key, [&] { removeNow(key); });
 }
 
-// The lease was lost while etcd was out of reach, or this process was stopped.
+// Creates keys again whose lease was lost while etcd was out of reach or this process was stopped.
 void Keeper::makeAgain(Lock& lock) {
   if (Clock::now() < again_at_) return;
   for (const KeyPtr& key : keysThat([this](const Held& held) { return isStale(held); })) {

@@ -49,13 +49,13 @@ class Keeper {
   using Lock = std::unique_lock<std::mutex>;
   struct Held {
     KeyPtr key = {};
-    LeaseId lease = 0;  // with which it was created; 0: not yet
+    LeaseId lease = 0;  // with which the key was created; 0: not yet
     bool leaving = false;
   };
   // A request that may have been carried out, or still may be.
   struct GivenUp {
     std::string key = {};
-    std::string tombstone = {};  // the key that makes it fail if it comes late; empty: none
+    std::string tombstone = {};  // the key that makes a late request fail; empty: none
     LeaseId lease = 0;
   };
 
@@ -84,7 +84,7 @@ class Keeper {
   const std::chrono::seconds time_;
   base::StopFlag stop_ = false;
 
-  std::mutex mutex_;  // of all below but the thread
+  std::mutex mutex_;  // guards all members below but the thread
   std::condition_variable changed_;
   std::map<std::string, Held> keys_;
   std::vector<GivenUp> given_up_;

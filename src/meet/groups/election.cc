@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kOutlive{5}, kFarewell{1};
 // The pause before a member tries again to reach a server. A new election ends the pause.
 constexpr milliseconds kFirstRetry{50}, kLongestRetry{1000};
-// The key of a dead server goes within this time, unless the place has longer leases.
+// The key of a dead server disappears within this time, unless the place has longer leases.
 constexpr std::chrono::seconds kOutdated{5};
 
 // The secret that two processes share if they have read the same record and were given the same
@@ -47,7 +47,7 @@ class ElectedGroup final : public GroupClient {
   ElectedGroup(const ElectedGroup&) = delete;
   ElectedGroup& operator=(const ElectedGroup&) = delete;
 
-  // Once the group is complete: `server` is this member's, if it runs one.
+  // Called once the group is complete. `server` is this member's server, if it runs one.
   void keep(std::shared_ptr<Electorate> electorate, ElectedServer server) {
     electorate_ = std::move(electorate);
     server_ = std::move(server);
@@ -90,7 +90,7 @@ class Joining {
   const std::string key_;
   base::Waiting aloud_;
   ServerRecord record_;         // the elected server
-  MeetingPlace::Held elected_;  // the value of its key; nothing: this member runs the server
+  MeetingPlace::Held elected_;  // the value of the server's key; nothing: we run the server
   ElectedServer server_;        // if this member runs it
 };
 

@@ -17,7 +17,7 @@
 
 namespace viaduct::meet::groups {
 
-// The key of an elected server, which goes when the server's group has ended. Threads: any.
+// The key of an elected server, which is withdrawn when the server's group has ended. Threads: any.
 class ServerKey {
  public:
   void hold(std::unique_ptr<PublishedName> key);
@@ -35,7 +35,7 @@ class ServerKey {
 // A server in this process, and the key by which other members find it.
 struct ElectedServer {
   std::unique_ptr<EmbeddedServer> server = {};
-  std::shared_ptr<ServerKey> key = {};  // let go before its server
+  std::shared_ptr<ServerKey> key = {};  // withdrawn before `server` ends
 
   ElectedServer() = default;
   ElectedServer(ElectedServer&&) = default;

@@ -24,7 +24,7 @@ inline constexpr std::size_t kMaxAboutBytes = 4096;  // of a member's descriptio
 struct JoinRequest {
   std::string group = "default";
   std::uint32_t size = 0;  // the number of members of the complete group
-  // The wanted rank. None: the lowest that is free at the end.
+  // The wanted rank. None: the lowest rank that is free when the group forms.
   std::optional<std::uint32_t> rank = {};
   std::string name = {};   // for people, in errors too: "host:pid"
   std::string about = {};  // a text for the other members, up to 4 KiB
@@ -52,8 +52,9 @@ class Group {
   virtual const Roster& roster() const = 0;
 
   // Returns every member's value, by rank, once all members have called gather() for this round. A
-  // barrier is a gather of "". After kTimeout or kCancelled it may be called again. It then waits
-  // for the same round, and the first value counts. kTimeout names the missing members.
+  // barrier is a gather of "". After kTimeout or kCancelled it may be called again. The repeated
+  // call waits for the same round, and the value of the first call counts. kTimeout names the
+  // missing members.
   virtual Result<std::vector<std::string>> gather(std::string value, Deadline until,
                                                   const StopFlag& stop) = 0;
   // The reason why the group has ended, once it is known. It is a member's death with its rank and
@@ -81,7 +82,8 @@ class GroupPlace {
                                               const StopFlag& stop) = 0;
 };
 
-// Fails at once for malformed options, and connects to no server yet. Not across fork().
+// Fails at once for malformed options, and connects to no server yet. A child of fork() opens its
+// own place.
 Result<std::unique_ptr<GroupPlace>> openGroupPlace(const PlaceOptions& options);
 
 }  // namespace viaduct::meet

@@ -37,7 +37,7 @@ void GroupClient::leave() {
   connection_.close();
 }
 
-// The server's answer goes to status_.
+// Asks the server for the missing members. Its answer goes to status_.
 void GroupClient::askWhom() {
   status_.clear();
   connection_.send(makePacket(Type::kAsk));
@@ -98,7 +98,7 @@ void GroupClient::ready() {
   connection_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}));
 }
 
-// An empty text has no content, and is not encrypted.
+// Encrypts a text if there is a cipher. An empty text has nothing to hide.
 Status GroupClient::seal(std::string& text) const {
   if (cipher() == nullptr || text.empty()) return Ok{};
   VIADUCT_TRY(text, cipher()->seal(text));
@@ -172,7 +172,8 @@ Status GroupClient::message(Type type, ByteSpan payload) {
   return Ok{};
 }
 
-// Until the group is complete, a lost meeting place may come back, and this member joins again.
+// Until the group is complete, a lost server may come back, and this member joins again. A lost
+// elected server makes the join fail, and the caller looks for another one.
 void GroupClient::lost(const Error& why, bool again) {
   if (!whole_ && again && !refused_ && Clock::now() < join_until_ && !elected_)
     return connection_.open(join_until_, embedded::kReopenAfter);

@@ -113,7 +113,8 @@ void GroupState::admit(GuestId guest, const JoinRequest& request) {
   joined_.emplace(guest, JoinedMember{.request = request, .order = ++coming_});
 }
 
-// Starts a roll call, one at a time. It serves all members that began to wait before it.
+// Starts a roll call if one is needed and none runs. A roll call serves all members that began to
+// wait before it.
 void GroupState::callIfNeeded() {
   if (unanswered_ > 0) return;
   const bool for_waiting =

@@ -1,8 +1,8 @@
 // The state of one group: its members, the members that wait to join, and gathered values. It opens
 // no sockets: calls bring messages, and MemberConnections sends them. Threads: the server's thread.
 // A roll call pings all members before a decision that a dead member could block. It runs before
-// the group forms, and before a joining member is refused because of another. A member that does
-// not answer is found dead by its silence, and its place is free.
+// the group forms, and before a joining member is refused because of another member. A member that
+// does not answer is found dead by its silence, and its rank is free.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -51,7 +51,7 @@ class GroupState {
 
   // Ends the group. If it is still forming, refuses its members.
   void close(const Error& why);
-  bool over() const { return over_; }  // only with `once`
+  bool over() const { return over_; }  // only with `once`: the group has ended
 
   bool empty() const { return joined_.empty() && waiting_.empty(); }
   bool live() const { return live_; }
@@ -68,7 +68,7 @@ class GroupState {
   struct WaitingMember {
     GuestId guest;
     JoinRequest request;
-    // The first roll call that shows whether the members in its way are alive.
+    // The first roll call that shows whether the members that block this one are alive.
     std::uint64_t needs_call;
   };
   enum class Admission : std::uint8_t { kWelcome, kWait, kInTheWay };
@@ -88,7 +88,7 @@ class GroupState {
   void clear();
   void sendAway(GuestId guest);
   std::string nameOf(const JoinedMember& member) const;
-  // Without `which`: all members.
+  // Names the members for which `which` is true; without `which`, all members.
   std::string list(const std::function<bool(const JoinedMember&)>& which = {}) const;
   std::string missing() const;
 
@@ -102,7 +102,7 @@ class GroupState {
 
   std::uint32_t size_ = 0;
   std::uint64_t coming_ = 0;
-  std::unordered_map<std::uint32_t, GuestId> asked_;  // ranks
+  std::unordered_map<std::uint32_t, GuestId> asked_;  // the requested ranks
   bool live_ = false;
   std::uint64_t epoch_ = 0, round_ = 0;
   std::vector<GuestId> ranks_;

@@ -82,7 +82,8 @@ std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& to
   return answer.first == Type::kConfirm ? caller.hear() : answer;
 }
 
-// The member proves itself first, so a server shows nothing about its token to who only dials it.
+// The member proves itself first, so a server shows nothing about its token to a stranger that only
+// dials.
 TEST(EmbeddedServer, DeniesAWrongProofAndShowsNone) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();
@@ -197,8 +198,8 @@ TEST(EmbeddedMember, SaysThatAProgramHungUp) {
       << why.text();
 }
 
-// A message of the next major version. Its header has the place of the version where every header
-// has it.
+// A message of the next major version. Its header has the version at the same offset as every
+// header.
 Bytes messageOfTheNextVersion(Type type) {
   base::FrameProtocol next = kMeetFrames;
   ++next.version.major;

@@ -31,7 +31,8 @@ Result<std::vector<std::string>> whereToListen(const std::string& address,
   const auto known = base::resolve(where);
   if (known && std::none_of(known->begin(), known->end(), &isOwn))
     return std::vector<std::string>{};
-  // An unresolved name may turn out to be another host's, so that is no reason to ask for a token.
+  // An unresolved name may turn out to be another host's. So without a token, this host does not
+  // listen, instead of an error that asks for a token.
   if (!known && options.token.empty() && !options.insecure) return std::vector<std::string>{};
   return everyInterface(where.port);
 }

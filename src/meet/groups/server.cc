@@ -97,7 +97,7 @@ class EmbeddedServer::Impl final : public groups::MemberConnections {
   base::Key token_;
   std::unique_ptr<base::Loop> loop_;
   groups::ServerState state_;
-  // Declared before the guests, whose places refer to it.
+  // Declared before `guests_`, whose Unproven::Place objects refer to the listener.
   std::unique_ptr<base::Listener> listener_;
   std::unordered_map<GuestId, std::unique_ptr<Guest>> guests_;
   std::vector<std::pair<GuestId, std::string>> doomed_;
@@ -150,7 +150,7 @@ void EmbeddedServer::Impl::onReadable(GuestId id) {
   if (guest.doomed) return;
   const auto read =
       guest.socket.read([&](const base::Frame& frame) { return take(id, guest, frame); });
-  // The head of the answer tells a member of another version of this one.
+  // A member of another protocol version finds our version in the header of the answer.
   if (!read && read.error().code == Code::kUnsupported)
     static_cast<void>(deny(guest, read.error()));
   if (!read)
@@ -257,7 +257,7 @@ void EmbeddedServer::Impl::close(const Error& why) {
   loop_->wake();
 }
 
-// The listener calls it to make room for a newer connection.
+// The listener calls this function to make room for a newer connection.
 void EmbeddedServer::Impl::dropUnproven(GuestId id) {
   const auto found = guests_.find(id);
   base::log(base::LogLevel::kInfo, "meet: {} was dropped for a newer connection",

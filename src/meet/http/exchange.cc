@@ -193,7 +193,8 @@ int Exchange::onReady(void* self, char*, char*, int, int) {
   return CURL_PREREQFUNC_OK;
 }
 
-// curl's times do not cover an unfinished step, nor a reused connection.
+// Finds the step that the request has reached. curl's own times cover neither an unfinished step
+// nor a reused connection.
 ConnectStep Exchange::stepReached() const {
   if (ready_) return ConnectStep::kRequest;
   if (sockets_.empty()) return ConnectStep::kResolve;

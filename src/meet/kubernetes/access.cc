@@ -124,7 +124,7 @@ Result<T> Kubeconfig::read(const char* list, const char* kind, const std::string
   return out;
 }
 
-// A user that proves itself in another way would be refused by the server, without a reason.
+// Refuses a user with another kind of credentials, which the server would refuse without a reason.
 Status Kubeconfig::checkUser(const std::string& name) const {
   VIADUCT_TRY(const base::Json* user, entry("users", "user", name));
   for (const char* other : {"exec", "auth-provider", "username", "password", "as"})

@@ -18,9 +18,10 @@ using std::chrono::seconds;
 // A watch cannot tell a frozen server from Leases without changes, so a watch ends after about this
 // time. The next one begins where it has ended.
 constexpr seconds kWatchTime{30};
-// The server's end of the watch may come so late.
+// The server may end a watch later by this time.
 constexpr seconds kWatchGrace{5};
-// A program often looks for one name after the other.
+// The watch goes on for this time after the last wait, because a program often looks for one name
+// after the other.
 constexpr seconds kLinger{5};
 constexpr seconds kListTime{5};
 constexpr milliseconds kRest{500};
@@ -116,7 +117,8 @@ void Changes::run() {
   }
 }
 
-// Between two watches nothing is known of names.
+// Waits until a call waits for a name. Forgets all names, because their changes between two watches
+// are not seen.
 bool Changes::waitForWork() {
   std::unique_lock lock(mutex_);
   covered_.clear();

@@ -1,6 +1,6 @@
 // Tells waiting calls of this process when the Lease of a name has changed, over one list and one
-// watch for all of them. The watch selects their names, and ends soon after the last of them has.
-// Threads: any; one of its own while calls wait.
+// watch for all of them. The watch selects the names of these calls, and ends soon after the last
+// call. Threads: any; one of its own while calls wait.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -38,8 +38,8 @@ class Changes {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     // Returns when the Lease exists in another version than `known`, or at its deletion if
-    // `or_gone`. The caller then reads it: a watch may lag behind. Never returns twice for one
-    // version.
+    // `or_gone`. The caller then reads the Lease, because a watch may lag behind. Never returns
+    // twice for one version.
     Status wait(const std::string& known, bool or_gone, const Wait& wait);
 
    private:
@@ -78,10 +78,10 @@ class Changes {
   std::mutex mutex_;
   std::condition_variable work_;  // for the thread
   Names names_;
-  std::size_t waiting_ = 0;                     // of all names
-  Clock::time_point idle_at_ = {};              // when the last of them has ended
+  std::size_t waiting_ = 0;                     // the number of waits, for all names
+  Clock::time_point idle_at_ = {};              // when the last wait has ended
   bool covers_group_ = false;                   // the watch has all names
-  std::set<std::string, std::less<>> covered_;  // else these
+  std::set<std::string, std::less<>> covered_;  // otherwise, the names of these Leases
   std::optional<Error> trouble_;  // why the last try failed, after which another one follows
   std::unique_ptr<Channel> channel_;
   std::thread thread_;

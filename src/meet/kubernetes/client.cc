@@ -20,7 +20,7 @@ constexpr milliseconds kLongestTry{5000};
 // A try that timed out sooner than this says nothing about the server.
 constexpr milliseconds kTellingTry{1000};
 constexpr seconds kLongestRetryAfter{60};
-// A page of 500 Leases with values at their limit.
+// Room for a page of 500 Leases with values at their limit.
 constexpr std::size_t kMostAnswer = std::size_t{192} << 20U;
 
 struct Verb {
@@ -78,7 +78,7 @@ std::string ruleFor(const std::string& kube_namespace) {
       kube_namespace);
 }
 
-// Admission refuses with the same status as the missing right.
+// Explains HTTP 403: admission control refuses with the same status as a missing right.
 void explainForbidden(const LeaseRequest& request, const std::string& kube_namespace,
                       const Refusal& refusal, Error& error) {
   error.code = Code::kDenied;
@@ -116,7 +116,7 @@ class Client::Call {
   Result<Answer> run();
 
  private:
-  // Nothing: another try may succeed.
+  // Makes one try. Nothing: another try may succeed.
   std::optional<Result<Answer>> attempt();
   bool goesOn() const;
   bool sleeps(Clock::time_point until) const;  // false: asked to stop
@@ -127,7 +127,7 @@ class Client::Call {
   const Wait& wait_;
   Pace& pace_;
   Error last_;
-  bool told_ = false;  // the last error is a telling one
+  bool told_ = false;  // the last error says something about the server
   bool token_read_again_ = false;
   std::optional<seconds> retry_after_;
 };
@@ -144,7 +144,8 @@ Result<Answer> Client::Call::run() {
     retry_after_.reset();
     if (auto result = attempt()) return *std::move(result);
     const Duration asked = retry_after_ ? Duration(*retry_after_) : Duration::zero();
-    // Clients that were told the same time come back over a quarter of it more.
+    // Adds about a quarter at random, so that clients that were told the same pause do not return
+    // at once.
     const Duration pause = retry_after_ ? asked + jittered(asked / 4) : pauses.next();
     const auto now = Clock::now();
     if (now >= wait_.until) return failure();
@@ -312,7 +313,8 @@ Client::StreamEnd Client::streamEnd(const LeaseRequest& request, const Refusal& 
 }
 
 void Client::compareClocks(WallTime server) {
-  // The header has whole seconds, and travels for a while.
+  // The server's date has whole seconds, and travels for a while. So a small difference counts as
+  // none.
   constexpr std::chrono::microseconds kHalf{500'000}, kClose{2'000'000};
   const auto now =
       std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());

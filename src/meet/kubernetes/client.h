@@ -52,7 +52,7 @@ class Client {
     std::optional<Error> error = {};
     bool again = false;
   };
-  // One try to read a stream over `channel`. See CurlRequest for the functions.
+  // One try to read a stream over `channel`. CurlRequest explains `line` and `goes_on`.
   StreamEnd stream(const LeaseRequest& request, Channel& channel, Clock::time_point until,
                    std::function<bool(std::string_view)> line, std::function<bool()> goes_on);
   // The error of a refusal within a stream.

@@ -63,7 +63,7 @@ Result<bool> HeldLease::acquire(const Wait& wait) {
     if (created) return true;
     VIADUCT_TRY(const Site::Reading there, site_->read(title_, wait, *pace_));
     if (!there.lease) continue;
-    // An answer was lost, or somebody has edited the object.
+    // A Lease with our holder exists if an answer was lost, or if somebody has edited the object.
     const bool ours = there.lease->holder == lease_.holder;
     if (!ours && there.life != Site::Life::kDead) return false;
     adopt(*there.lease);
@@ -119,7 +119,7 @@ Clock::time_point HeldLease::renew() {
   if (leaving_) withdraw();
   if (leaving_ || given_up_) return kNever;
   const auto begun = Clock::now();
-  // The other Leases of this process wait for this call.
+  // The other Leases of this process wait for this call, so its time is limited.
   const Duration time = site_->leaseTime();
   const Status renewed = renew({.until = begun + time / 3, .stop = &stop_});
   if (stop_) return kNever;
@@ -147,7 +147,8 @@ void HeldLease::failed(const Error& why) {
               why.text());
 }
 
-// The Lease may be gone after an outage, or changed by an operator.
+// Acquires the Lease anew if the update fails: it may be gone after an outage, or changed by an
+// operator.
 Status HeldLease::renew(const Wait& wait) {
   VIADUCT_TRY(const bool updated, update(wait));
   if (updated) return Ok{};

@@ -17,7 +17,7 @@ namespace viaduct::meet::kubernetes {
 
 class HeldLease final : public PublishedName, private Renewable {
  public:
-  // Creates the Lease, or takes over that of a dead process. Null: another one has it.
+  // Creates the Lease, or takes over that of a dead process. Null: another process has the Lease.
   static Result<std::unique_ptr<PublishedName>> make(std::shared_ptr<Site> site,
                                                      std::shared_ptr<Pace> pace,
                                                      const LeaseTitle& title, const Claim& claim,
@@ -31,7 +31,8 @@ class HeldLease final : public PublishedName, private Renewable {
   HeldLease(std::shared_ptr<Site> site, std::shared_ptr<Pace> pace, const LeaseTitle& title,
             const Claim& claim);
   Result<bool> acquire(const Wait& wait);
-  // False: there is a Lease of this name already (create), or in another state (update).
+  // Write the Lease. False: there is a Lease of this name already (create), or in another state
+  // (update).
   Result<bool> create(const Wait& wait);
   Result<bool> update(const Wait& wait);
   Result<bool> write(const char* verb, const Wait& wait);
@@ -50,7 +51,7 @@ class HeldLease final : public PublishedName, private Renewable {
   Clock::time_point renewed_at_ = {};
   bool failing_ = false;   // the last renewal failed, and was logged
   bool given_up_ = false;  // `lost_` was called
-  bool kept_ = false;      // renewals() has it
+  bool kept_ = false;      // renewals() renews the Lease
   bool withdrawn_ = false;
   std::atomic<bool> leaving_ = false;
   base::StopFlag stop_ = false;

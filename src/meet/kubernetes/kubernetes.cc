@@ -15,7 +15,7 @@
 namespace viaduct::meet::kubernetes {
 namespace {
 
-// A dead holder's name looks taken for the time of its Lease, see timeOf().
+// A dead holder's name looks taken for the time of its Lease, at most this long: see timeOf().
 constexpr std::chrono::seconds kLongestLease{60};
 
 class KubernetesPlace final : public StoredPlace {

@@ -77,7 +77,7 @@ std::string selectorOf(std::string_view group_label, const std::vector<std::stri
   if (name_labels.size() > 1 && name_labels.size() <= kMostSelected)
     labels += fmt::format(",{} in ({})", kNameLabel, fmt::join(name_labels, ","));
   std::string out = "labelSelector=" + escaped(labels);
-  // API servers read one object by its name without looking at the others.
+  // Selects a single Lease by its name too, so that the API server need not look at all others.
   if (name_labels.size() == 1)
     out +=
         "&fieldSelector=" + escaped("metadata.name=" + leaseName(group_label, name_labels.front()));

@@ -23,8 +23,8 @@ Result<PlaceName> parsePlaceName(std::string_view where);
 // The value of a label, which is also part of an object's name: the text itself if it is one label
 // of a DNS name, or else "x-" and a hash of it.
 std::string labelOf(std::string_view text);
-// A key of a place as its Lease shows it. A published name has its own label; other keys have one
-// that no name has.
+// A key of a place as its Lease shows it. A published name has its own label. All other keys have a
+// label that no name has.
 struct LeaseTitle {
   std::string agent = {}, label = {};
 };

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kAgentKey = "viaduct/agent";
 constexpr const char* kValueKey = "viaduct/value";
 constexpr const char* kProcessKey = "viaduct/process";
-// Changes with the meaning of a value: agents of two versions do not meet.
+// This number changes with the meaning of a value. Agents with two numbers do not meet.
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kMostMessage = 400;  // shown bytes of the server's own texts
 

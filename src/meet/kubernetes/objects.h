@@ -27,7 +27,7 @@ struct Lease {
   std::optional<std::string> value = {};    // nothing: truncated, or from another version
   std::string holder = {};                  // the process that renews it
   std::string identity = {};                // of that process, see meet/identity.h; empty: unknown
-  std::uint32_t seconds = 0;                // not renewed for so long, the name is dead
+  std::uint32_t seconds = 0;                // a name that was not renewed for so long is dead
   std::uint32_t takeovers = 0;
   WallTime acquired = {};
   std::optional<WallTime> renewed = {};
@@ -37,7 +37,7 @@ struct Lease {
 Result<std::string> leaseJson(const Lease& lease);
 Result<Lease> parseLease(std::string_view body);
 
-// Deletes only this object in this state.
+// The body of a DELETE, which deletes only this object in this state.
 std::string deleteJson(const Lease& lease);
 
 // A name and version, for objects whose change alone matters.
@@ -58,7 +58,7 @@ struct Refusal {
   std::string kind = {};                  // of the object that is missing: "namespaces"
   std::uint32_t retry_after = 0;          // seconds; 0: not said
 };
-// From the body of an answer that is not 2xx. Nothing for a body of another kind.
+// Reads a refusal from the body of an answer that is not 2xx. Nothing for a body of another kind.
 std::optional<Refusal> parseRefusal(std::string_view body);
 
 // One line of a watch.

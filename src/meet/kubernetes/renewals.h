@@ -14,7 +14,7 @@ namespace viaduct::meet::kubernetes {
 
 class Renewable {
  public:
-  // Renews it once, and returns the time of the next renewal.
+  // Renews the Lease once, and returns the time of the next renewal.
   virtual Clock::time_point renew() = 0;
 
  protected:
@@ -31,7 +31,7 @@ class Renewals {
   // Fails if no thread can be started.
   Status add(Renewable& one, Clock::time_point when);
   void hurry(const Renewable& one);  // renews it now
-  // Waits for the end of its renewal if that is going on.
+  // Stops the renewals of `one`. Waits for the end of a renewal that is going on.
   void remove(const Renewable& one);
 
  private:

@@ -73,7 +73,7 @@ Site::Site(std::shared_ptr<Client> client, std::string group, std::string group_
                         client_->access().kube_namespace, group)),
       lease_(lease),
       changes_(client_, group_label_) {
-  // Kubernetes deletes an object whose owner is in another namespace.
+  // Names no owner in another namespace, because Kubernetes would then delete the Lease.
   if (base::variableText("POD_NAMESPACE") != client_->access().kube_namespace) return;
   pod_name_ = base::variableText("POD_NAME");
   pod_uid_ = base::variableText("POD_UID");
@@ -114,7 +114,7 @@ Result<Site::Reading> Site::read(const LeaseTitle& title, const Wait& wait, Pace
 }
 
 // A holder is dead if it has not renewed the Lease for the Lease's time by our own clock. If the
-// clocks of the writer and of the server are far apart, only a renewal shows that it lives.
+// clocks of the writer and of the server are far apart, only a renewal shows that the holder lives.
 void Site::judge(Reading& reading, std::optional<WallTime> date) {
   const Lease& lease = *reading.lease;
   if (isProvablyDead(lease.identity)) return;
@@ -123,7 +123,7 @@ void Site::judge(Reading& reading, std::optional<WallTime> date) {
     const auto [at, first] =
         watched.try_emplace(lease.name, Watched{.renewed = lease.renewed, .since = now});
     Watched& seen = at->second;
-    // Between two looks that are far apart, it may have been renewed and died.
+    // Between two looks that are far apart, the holder may have renewed the Lease and died.
     if (!first && seen.renewed != lease.renewed)
       seen = {.renewed = lease.renewed, .since = now, .lives = now - seen.read <= timeOf(lease)};
     seen.read = now;

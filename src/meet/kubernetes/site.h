@@ -1,5 +1,5 @@
-// A group at an API server, with what all places of this process that meet there share. Threads:
-// any.
+// A group at an API server. All places of this process that meet in this group share a Site.
+// Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -21,7 +21,8 @@
 
 namespace viaduct::meet::kubernetes {
 
-// A name that is not renewed for so long is dead. It is renewed each third of this time.
+// A name that is not renewed for this time is dead. A living owner renews its name each third of
+// this time.
 inline constexpr std::chrono::seconds kLeaseTime{15};
 
 class Site {
@@ -44,7 +45,7 @@ class Site {
   struct Reading {
     std::optional<Lease> lease = {};  // nothing: there is none
     Life life = Life::kDead;
-    Clock::time_point dead_at = {};  // if it is not renewed until then
+    Clock::time_point dead_at = {};  // the holder is dead then, unless it renews before
   };
   Result<Reading> read(const LeaseTitle& title, const Wait& wait, Pace& pace);
   // "kubernetes https://10.0.0.1:443, namespace serving, group decode"
@@ -54,7 +55,7 @@ class Site {
   // A Lease, as this process has seen it so far.
   struct Watched {
     std::optional<WallTime> renewed = {};
-    Clock::time_point since = {}, read = {};  // for so long it has not changed; the last look
+    Clock::time_point since = {}, read = {};  // unchanged since; last read at
     bool lives = false;                       // it was renewed between two looks
   };
   void judge(Reading& reading, std::optional<WallTime> date);

@@ -42,7 +42,7 @@ class YamlReader {
   bool tabs_ = false;
 };
 
-// Without the comment, which begins with " #" outside of quotes.
+// The text without its comment, which begins with " #" outside of quotes.
 std::string_view withoutComment(std::string_view text) {
   char quote = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -122,7 +122,7 @@ Result<Json> YamlReader::list(int depth) {
       out.push_back(std::move(item));
       continue;
     }
-    // The rest of the line is the first one of a block.
+    // The rest of the line is the first line of a block.
     line.indent += begin;
     line.text.remove_prefix(begin);
     VIADUCT_TRY(Json item, block(depth + 1));
@@ -173,7 +173,7 @@ Result<Json> YamlReader::scalar(std::string_view text) const {
       std::string out;
       for (std::size_t i = 1; i + 1 < text.size(); ++i) {
         out += text[i];
-        if (text[i] == '\'') ++i;  // doubled
+        if (text[i] == '\'') ++i;  // two quotes stand for one
       }
       return Json(out);
     }

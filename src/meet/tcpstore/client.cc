@@ -15,13 +15,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kAnswerTime{3000};
 // A try that timed out sooner than this says nothing about the store.
 constexpr milliseconds kTellingTry{1000};
-// A store that restarts may close a greeting. If it closes this many in a row, it is none.
+// A store that restarts may close a greeting. An end that closes this many in a row is no TCPStore.
 constexpr int kRefusals = 3;
-// No key has this value, so COMPARE_SET with it twice reads a key and changes none. GET would close
-// a connection of torch 1.x if the key is missing.
+// No key has this value, so COMPARE_SET with this value for both arguments reads a key and changes
+// none. GET would close a connection of torch 1.x if the key is missing.
 constexpr const char* kNoValue = "?";
 
-// Another try would fail in the same way.
+// True: another try would fail in the same way.
 bool isFinal(const Error& why, int refusals) {
   return why.code == Code::kProtocol || why.code == Code::kInvalid ||
          (why.code == Code::kUnsupported && refusals >= kRefusals);

@@ -24,7 +24,7 @@ class Client {
 
   const std::string& text() const { return text_; }  // "tcpstore host:port"
 
-  // Nothing: no such key.
+  // The value of a key. Nothing: there is no such key.
   Result<std::optional<std::string>> read(const std::string& key, const Wait& wait);
   // Stores `desired` if the key's value is `expected`; an absent key has the value "". Returns the
   // value afterwards. `desired` must be unique, because a repeated call has to recognise it.

@@ -32,8 +32,8 @@ class Connection {
                                                   const Limits& limits);
 
   Dialect dialect() const { return dialect_; }
-  // Sends queries, and reads the answer of the last one. All others must have none. After any error
-  // the connection is unusable.
+  // Sends queries, and reads the answer of the last one. All other queries must have no answer.
+  // After any error the connection is unusable.
   Result<Answer> ask(std::string_view queries, Form form, const Limits& limits);
   bool usable() const { return usable_; }
 

@@ -24,13 +24,14 @@ auto fields(base::Is<Head> auto& h) {
   return base::list(h.generation, base::line(64, h.owner), h.present, h.entry);
 }
 
-// Exists once the head has had that generation. WAIT for it ends with the change.
+// The key that exists once the head has had that generation. So a WAIT for this key ends with the
+// change.
 inline std::string changeKey(const std::string& head, std::uint64_t generation) {
   return fmt::format("{}/{}", head, generation);
 }
 
-// The keys between one keeper and its readers. The keeper counts its answers in `beat`. Who asks
-// reads that number n, sets `question` n and waits for `answer` n.
+// The keys between one keeper and its readers. The keeper counts its answers in `beat`. A reader
+// takes that number n, sets `question` n and waits for `answer` n.
 struct OwnerKeys {
   std::string beat = {};
   std::string question(std::uint64_t n) const { return fmt::format("{}/q{}", beat, n); }

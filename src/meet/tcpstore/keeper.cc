@@ -151,12 +151,12 @@ bool Keeper::answered() {
     return true;
   }
   if (strayed) check();
-  sleepUntil(Clock::now());  // takes the wake-up
+  sleepUntil(Clock::now());  // consumes the wake-up
   return false;
 }
 
-// The beat goes first. A later reader then asks with the next number, so an answer that it finds is
-// newer than its question.
+// Sets the beat before the answer. A later reader then asks with the next number, so an answer that
+// it finds is newer than its question.
 Status Keeper::answer() {
   const Dialect dialect = connection_->dialect();
   const std::uint64_t n = answers_++;
@@ -165,7 +165,7 @@ Status Keeper::answer() {
                         deleteQuery(dialect, keys_.question(n));
   VIADUCT_CHECK(connection_->ask(queries, Form::kNumber, step()));
   if (n < 2) return Ok{};
-  // Readers of this answer have read it by now.
+  // Readers of answer n - 2 have read it by now.
   VIADUCT_CHECK(connection_->ask(deleteQuery(dialect, keys_.answer(n - 2)), Form::kNumber, step()));
   return Ok{};
 }
@@ -214,7 +214,7 @@ void Keeper::publishAgain(KeptName& name, const std::optional<std::string>& foun
 }
 
 // Gives the name up. If the store does not answer, the thread tries again before it answers the
-// next question, because readers would believe the name.
+// next question, because readers would still believe the name.
 void Keeper::leave(const std::shared_ptr<KeptName>& name) {
   {
     const std::lock_guard lock(mutex_);
@@ -241,7 +241,7 @@ void Keeper::withdrawLeft() {
   left_.insert(left_.end(), left.begin(), left.end());
 }
 
-// False: the store did not answer.
+// Withdraws a name. False: the store did not answer.
 bool Keeper::withdraw(KeptName& name) {
   const Wait wait{.until = Clock::now() + kGoodbye,
                   .operation = fmt::format("withdraw {}", name.key)};
@@ -258,7 +258,7 @@ void Keeper::withdrawLeaving() {
     if (name->withdraw_soon.exchange(false)) leave(name);
 }
 
-// After this silence, another process may have the names.
+// After lease_ + kPatience of silence, another process may have the names.
 void Keeper::checkSilence(const Error& why) {
   if (Clock::now() - heard_ < lease_ + kPatience) return;
   for (const auto& name : names()) {

@@ -27,7 +27,7 @@ namespace viaduct::meet::tcpstore {
 struct KeptName {
   std::string key = {};
   std::function<void(const Error&)> lost = {};
-  std::mutex mutex = {};  // of the next three; held during calls to the store
+  std::mutex mutex = {};  // guards the next three; held during calls to the store
   Head head = {};
   bool ours = true;  // the head at the store is ours, as far as we know
   bool over = false;
@@ -75,9 +75,9 @@ class Keeper {
   const Duration lease_;
   base::Fd wake_;  // an eventfd
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;  // of the next three
+  std::mutex mutex_;  // guards the next three members
   std::map<std::string, std::shared_ptr<KeptName>> names_;
-  std::vector<std::shared_ptr<KeptName>> left_;  // given up, but maybe not yet at the store
+  std::vector<std::shared_ptr<KeptName>> left_;  // given up, but maybe not yet withdrawn
   bool started_ = false;
   // Only the thread uses the members below.
   std::unique_ptr<Connection> connection_;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kGreeting = 0x3C85F7CEU;
 constexpr std::uint8_t kValidate = 0;
-// No store has more keys. The first bytes of another protocol's text are a greater number.
+// The greatest number in an answer, because no store has more keys. Text of another protocol gives
+// a greater number.
 constexpr std::uint64_t kMaxNumber = std::uint64_t{1} << 40U;
 
 // The number of a query in each dialect.

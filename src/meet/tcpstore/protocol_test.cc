@@ -11,7 +11,7 @@ std::string bytes(std::initializer_list<int> all) {
   return out;
 }
 
-// As recorded from torch's own clients.
+// The expected bytes were recorded from torch's own clients.
 TEST(TcpStoreProtocol, QueriesHaveTheNumbersOfTheirDialect) {
   const std::string key = bytes({2, 0, 0, 0, 0, 0, 0, 0, '/', 'k'});
   const std::string value = bytes({1, 0, 0, 0, 0, 0, 0, 0, 'v'});

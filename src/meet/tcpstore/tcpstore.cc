@@ -22,14 +22,14 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLeastLease{5};
 constexpr std::uint16_t kUsualPort = 29500;
-// A living owner answers in milliseconds. After the first time, the reader looks whether another
-// owner has come, for as long. It then asks again and waits twice as long, because the store may
-// be busy.
+// A living owner answers in milliseconds. A reader without an answer waits for a change of owner,
+// and then asks again. Each of these rounds is twice as long as the one before, because the store
+// may be busy.
 constexpr milliseconds kFirstPatience{250}, kLongestPatience{2000};
 // A reader that waits for the end of a name asks again after this time.
 constexpr milliseconds kAskAgain{1000};
 
-// An entry of this place, which withdraws it.
+// A published entry. The destructor withdraws the entry from the store.
 class TcpStoreName final : public PublishedName {
  public:
   TcpStoreName(std::shared_ptr<Keeper> keeper, std::shared_ptr<KeptName> name)
@@ -124,7 +124,7 @@ Result<std::optional<Entry>> TcpStorePlace::Reading::run() {
   }
 }
 
-// A change that this call has waited for is new. Otherwise the owner has to answer now.
+// The owner of a head that changed during this call is alive. Any other owner has to answer now.
 Result<TcpStorePlace::Reading::State> TcpStorePlace::Reading::judge(const std::string& record) {
   if (!head_.present) return State::kAbsent;
   if (changed_) return State::kAlive;
@@ -153,7 +153,7 @@ Result<bool> TcpStorePlace::Reading::ownerAnswers() {
   return place_.client_->awaitKey(keys.answer(n), patienceEnd(), wait_, keys.question(n));
 }
 
-// The verdict on a silent owner comes at the end of the lease, not a long wait later.
+// Ends a wait no later than the lease of a silent owner, so that its death is found at once.
 Clock::time_point TcpStorePlace::Reading::patienceEnd() const {
   const auto now = Clock::now();
   const auto verdict = unanswered_since_ + place_.lease_;

@@ -22,7 +22,7 @@ c::Status openInto(const char* name, const c::AgentConfig& config, c::Agent* age
 // Whether the options name the listener of another agent.
 bool hasAddress(c::OptArgs options) { return options != nullptr && !options->host.empty(); }
 
-// Without an address, agents find each other at the meeting place.
+// Fails if there is no meeting place, where agents without an address find each other.
 void needMeetingPlace(const char* operation) {
   if (!valueOf(settingsFromEnvironment()).meet.empty()) return;
   fail(Outcome::kNotSupported,

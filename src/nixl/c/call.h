@@ -61,7 +61,7 @@ inline void giveBytes(std::string_view bytes, void** data, std::size_t* length) 
   *data = copied(bytes);
   *length = bytes.size();
 }
-// The bytes of a caller, who may pass NULL only for none.
+// Copies the bytes of a caller. NULL is allowed only if `length` is 0.
 std::string bytesAt(const void* data, std::size_t length);
 
 Memory memoryOf(MemType type);  // fails for UNKNOWN and for other numbers

@@ -69,7 +69,7 @@ class OwnedAgent {
 
   MutexLock lock_;
   std::unique_ptr<NixlAgent> agent_;
-  std::unique_ptr<Exchange> exchange_;  // ends first
+  std::unique_ptr<Exchange> exchange_;  // destroyed first
 };
 
 }  // namespace viaduct::nixl::c
@@ -114,7 +114,7 @@ struct nixl_capi_remote_dlist_s {
   nixl_capi_mem_type_t type;
   viaduct::nixl::RemoteList list = {};
 };
-// Both may outlive their agent, so they never point to it.
+// The two handles below may outlive their agent, so they only have weak pointers to it.
 struct nixl_capi_xfer_dlist_handle_s {
   std::weak_ptr<viaduct::nixl::c::OwnedAgent> agent;
   std::uint64_t number;

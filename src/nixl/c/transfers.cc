@@ -30,13 +30,13 @@ Indices indicesOf(const int* first, size_t count) {
 
 c::Status statusOfState(bool done) { return done ? NIXL_CAPI_SUCCESS : NIXL_CAPI_IN_PROG; }
 
-// The number of a transfer that was not released.
+// The number of a transfer. Fails if the transfer was released.
 std::uint64_t numberOf(c::XferReq request) {
   if (request->number == 0) fail(Outcome::kInvalid, "the transfer was released");
   return request->number;
 }
 
-// A transfer that a GPU starts by itself.
+// Refuses a memory view, which is for transfers that a GPU starts by itself.
 c::Status refuseView() {
   static std::atomic_flag said;
   base::logOnce(said, base::LogLevel::kWarning,
@@ -134,7 +134,7 @@ c::Status nixl_capi_get_xfer_telemetry(c::Agent agent, c::XferReq request,
   });
 }
 
-// As for prepared lists, the agent's own pointer may be dangling.
+// The agent's own pointer may be dangling here, so only the request's is used.
 c::Status nixl_capi_release_xfer_req(c::Agent /*agent*/, c::XferReq request) {
   return call({request}, [&] {
     const std::uint64_t number = std::exchange(request->number, 0);

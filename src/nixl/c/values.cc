@@ -12,7 +12,7 @@ using namespace viaduct::nixl::c;
 
 constexpr std::array kMemoryTexts{"DRAM", "VRAM", "BLOCK", "OBJECT", "FILE", "UNKNOWN"};
 
-// Null: the map has no notifications of that agent.
+// The notifications of an agent. Null: the map has none of that agent.
 const std::vector<std::string>* notesFrom(c::NotifMap map, const char* agent) {
   return base::valueAt(map->notes, std::string_view(agent));
 }

@@ -30,8 +30,8 @@ bool isInName(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_';
 }
 
-// Collects the strings that begin with the prefix, as the argument of dlsym() does. A sanitizer
-// would refuse the gaps between the strings.
+// Collects the strings that begin with the prefix, as the argument of dlsym() does. Sanitizers are
+// off, because they refuse reads of the gaps between strings.
 __attribute__((no_sanitize("address", "thread"))) void addNames(const char* from, std::size_t bytes,
                                                                 std::set<std::string>& found) {
   std::uint64_t first = 0;
