@@ -111,8 +111,8 @@ Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) 
   worker.know(1, target_);
   VIADUCT_CHECK(worker.open());
   auto rows = worker.measure({&spec.rows.front(), 1});
-  // An interrupted target leaves once it has sent its part of the row. A whole row counts although
-  // the target is gone.
+  // An interrupted target leaves as soon as it has sent its part of the row. So a complete row
+  // counts even if the target is gone.
   const bool whole =
       rows && (rows->front().stop_by || rows->front().row.verdict != Verdict::kFailed);
   if (auto lost = group.trouble(); lost && !whole) return *std::move(lost);

@@ -68,8 +68,8 @@ class P2p : public ::testing::Test {
   }};
 };
 
-// One timed run and six short ones. On a busy machine, exchanges take so long that there are no
-// more.
+// The least number of checked runs: a timed run and six short ones. On a busy machine, exchanges
+// take so long that there is no time for more.
 constexpr std::uint64_t kFewestChecks = 7;
 
 TEST_F(P2p, MeasuresEachSizeAndProvesIt) {

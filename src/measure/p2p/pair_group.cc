@@ -9,7 +9,7 @@
 namespace viaduct::measure::p2p {
 namespace {
 
-constexpr std::uint64_t kStop = ~std::uint64_t{0};   // in the place of a round: a stop request
+constexpr std::uint64_t kStop = ~std::uint64_t{0};   // sent instead of a round: a stop request
 constexpr std::chrono::milliseconds kLookAtEnd{50};  // between checks of `stop`
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The group of the two ends of `viaduct p2p`. Members of a benchmark exchange values at a meeting
-// place; these two exchange them as notes of their session. Threads: one, besides trouble().
+// The group of the two ends of `viaduct p2p`. Members of other benchmarks exchange values at a
+// meeting place. These two members exchange values as notes of their session. Threads: one, besides
+// trouble().
 #pragma once
 
 #include <viaduct/agent.h>
@@ -27,7 +28,7 @@ class PairGroup final : public meet::Group {
   std::optional<Error> trouble() const override;
   void requestStop() override;
   std::optional<std::uint32_t> stopRequestedBy() override;
-  // The end of the session tells the other end.
+  // Sends nothing: the other end notices that the session has ended.
   void abandon(const std::string& /*reason*/) override {}
   Status finish(Deadline /*until*/) override { return Ok{}; }
 

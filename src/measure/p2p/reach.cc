@@ -84,7 +84,7 @@ Error unreachable(const Error& error, const Where& where, bool with_secret) {
                             : "give the --secret of the target here, too");
   if (const Reason* reason = find(kReach, error.os_errno))
     return told(error, operation, reason->name, reason->look);
-  // The agent still waits for its first try.
+  // The agent's first attempt to connect has not ended, so the other end is silent.
   if (error.detail.find("not connected yet") != std::string::npos)
     return told(error, operation, kSilence.name, kSilence.look);
   if (error.detail.find("resolve") != std::string::npos)

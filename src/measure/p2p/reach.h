@@ -14,8 +14,8 @@ struct Where {
   std::uint16_t port = 0;
   std::string text() const;  // "10.0.0.1:5555", "[fd00::1]:5555"
 };
-// Returns the address that the other end names: for a wildcard such as 0.0.0.0, an address of this
-// host. `bound` itself if this host has no other address.
+// Returns the address by which the other end reaches `bound`. For a wildcard such as 0.0.0.0, that
+// is an address of this host, if there is one.
 Where seenByOthers(const Where& bound);
 
 // `error` comes from Peer::ready(). The result tells apart: no listener, a filtered port, no route,

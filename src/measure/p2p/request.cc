@@ -46,7 +46,7 @@ bool begins(base::Reader& in) {
   return in.get<std::uint8_t>() == kVersion && magic == kMagic;
 }
 
-// Limits the values of a spec from an unknown peer. Returns false if it makes no sense.
+// Limits the values of a spec from an unknown peer. Returns false if the spec makes no sense.
 bool makesSense(Spec& s) {
   s.threads = std::clamp(s.threads, 1U, kMostStreams);
   s.depth = std::clamp(s.depth, 1U, kMostStreams);

@@ -119,7 +119,7 @@ class Target {
     if (!done && !left_ && !stop.load() && group.trouble()) told_(done.error().text());
   }
 
-  // Returns the guest's next note about the measurement. Meanwhile it answers other initiators.
+  // Returns the guest's next note about the measurement. While waiting, answers other initiators.
   Result<Note> nextOfGuest(Deadline until) {
     for (;;) {
       VIADUCT_TRY(Note note, agent_.waitNote(until));

@@ -36,8 +36,8 @@ Flow flowOf(const Observation& seen, const Counter& before, const Counter* quiet
   return out;
 }
 
-// Returns the contradiction between two sources of one figure, if their difference changed from one
-// reading to a later one.
+// Returns a text if two sources (/proc/net/dev and netlink) disagree on how much one figure grew
+// from one reading to a later one. Otherwise returns an empty text.
 std::string contradiction(const Counter& from, const Counter& to, std::uint64_t Counter::* figure,
                           std::uint64_t host::LinkBytes::* second, std::string_view verb) {
   const std::uint64_t one = to.*figure - from.*figure,
@@ -46,7 +46,8 @@ std::string contradiction(const Counter& from, const Counter& to, std::uint64_t 
   return fmt::format("{} {} B by /proc/net/dev but {} B by netlink", verb, one, other);
 }
 
-// Returns why an interface's counter is not believed. RDMA ports have one source only.
+// Returns why an interface's counter is not believed, or an empty text. RDMA ports have only one
+// source, so nothing contradicts it.
 std::string doubtOf(const host::Device& device, const Counter* quiet, const Counter* before,
                     const Counter* after) {
   if (device.kind == host::DeviceKind::kRdma || quiet == nullptr || before == nullptr ||
@@ -90,7 +91,8 @@ bool sameCounters(const HostPlace& a, const HostPlace& b) {
   return !a.boot_id.empty() && a.boot_id == b.boot_id && a.network == b.network;
 }
 
-// True if a member's clocks and its /proc/stat tell different stories. The file has whole seconds.
+// True if a member's clock and its /proc/stat disagree on when the kernel started. /proc/stat has
+// whole seconds.
 bool contradictsItself(const host::KernelStart& start) {
   constexpr double kTolerance = 1.5;
   return start.by_clock > 0 && start.by_stat > 0 &&
@@ -155,7 +157,7 @@ Account::Account(std::span<const Observation> seen) : seen_(seen) {
 }
 
 void Account::addDomains() {
-  std::vector<const Observation*> widest;  // for each domain, the one over the longest time
+  std::vector<const Observation*> widest;  // each domain's observation of the longest time
   for (const Observation& one : seen_) {
     const auto known = std::find_if(widest.begin(), widest.end(), [&](const Observation* other) {
       return sameCounters(one.place, other->place);
@@ -167,8 +169,8 @@ void Account::addDomains() {
       *known = &one;
   }
   for (const Observation* one : widest) domains_.push_back(domainFrom(*one));
-  // One host can have several domains, and hosts may have equal names. Ranks tell such domains
-  // apart.
+  // Several domains may have one host name: one host can have several, and hosts may have equal
+  // names. The lowest rank in the name tells such domains apart.
   for (std::uint32_t rank = static_cast<std::uint32_t>(seen_.size()); rank-- > 0;) {
     CounterDomain& domain = domains_[domain_of_[rank]];
     const bool doubled =
@@ -253,7 +255,7 @@ const GpuPlace* Account::gpuOf(std::uint32_t rank, std::uint32_t device) const {
 void Account::addClaims(std::uint32_t rank) {
   for (const Claim& claim : seen_[rank].claims) {
     if (claim.peer >= seen_.size()) continue;  // an unknown member
-    // All bytes of a staged transfer pass all of its stages, so one stage counts.
+    // All bytes of a staged transfer pass each of its stages, so count the bytes of one stage.
     std::uint32_t counted = kStore;
     for (const PathShare& told : claim.path.shares)
       if (told.stage != 0) counted = std::min(counted, told.stage);
@@ -276,7 +278,7 @@ void Account::addShare(std::uint32_t rank, const Claim& claim, const PathShare& 
   const std::uint32_t source = writes ? rank : claim.peer, sink = writes ? claim.peer : rank;
   if (const Realm realm = shares_[share].realm; (told.stage == kLoad || told.stage == kStore) &&
                                                 !staysInHost(realm) && realm != Realm::kUnknown) {
-    // Between a member and its own storage.
+    // This stage copies between a member and its own storage.
     const std::uint32_t owner = told.stage == kLoad ? source : sink;
     streams_.push_back({.share = share,
                         .source = owner,

@@ -1,5 +1,5 @@
-// Sets the bytes that transfers claim beside the bytes that devices counted. Proofs and ceilings
-// are made from it. Threads: plain values, over observations that outlive them.
+// Brings together the bytes that transfers claim and the bytes that devices counted. Proofs and
+// ceilings use an Account. Threads: plain values, over observations that must live longer.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -25,7 +25,7 @@ Realm realmOf(std::string_view backend, std::string_view way);
 // True if no device carries the bytes.
 constexpr bool staysInHost(Realm realm) { return realm == Realm::kMemory || realm == Realm::kGpu; }
 
-// Returns the parts of GPUs that copied, as Row::copied_by.
+// Returns which parts of GPUs copied (kernel, copy engine), in the words of Row::copied_by.
 std::string copiedBy(std::span<const ProvenShare> path);
 
 enum class Direction : std::uint8_t { kSent, kReceived };
@@ -33,14 +33,15 @@ enum class Direction : std::uint8_t { kSent, kReceived };
 // The bytes that a device carried in one direction while the row ran.
 struct Flow {
   std::optional<host::Delta> counted = {};  // nothing: the counter is not readable
-  double others = 0;  // how many of these bytes are expected to be others' traffic
+  double others = 0;  // expected part of these bytes that is other programs' traffic
   double ours() const { return counted ? static_cast<double>(counted->bytes) - others : 0; }
 };
 
 struct DeviceTraffic {
   const host::Device* device = nullptr;
   Flow sent = {}, received = {};
-  // Why the counter is not believed, for people. Its flows are then without a count.
+  // Why the counter is not believed, for people. Empty: believed. The flows of a doubted counter
+  // have no count.
   std::string doubt = {};
   const Flow& in(Direction way) const { return way == Direction::kSent ? sent : received; }
   bool network() const { return device->kind != host::DeviceKind::kLoopback; }
@@ -57,7 +58,7 @@ struct CounterDomain {
   // Returns the device of a rail's name: "eth0", "10.0.0.1", "eth0#1", "mlx5_0:1". Null: any
   // device.
   const DeviceTraffic* lineOfRail(std::string_view rail) const;
-  // True for a part of a bond or VLAN. The counters of the whole include its bytes.
+  // True for a device that is part of a bond or VLAN, whose own counters include the part's bytes.
   bool isPart(const DeviceTraffic& line) const;
 };
 
@@ -67,16 +68,16 @@ struct Share {
   Realm realm = Realm::kUnknown;
 };
 
-// The payload of one share from one member to another. A load or a store of a staged transfer has
-// its member as source and sink.
+// The payload of one share from one member to another. For the load or the store stage of a staged
+// transfer, source and sink are the same member.
 struct PayloadStream {
   std::size_t share = 0;
   std::uint32_t source = 0, sink = 0, teller = 0;  // ranks; the teller is the initiator
-  bool stored = false;  // between the teller and its storage: it is source and sink
+  bool stored = false;  // between the teller and its storage: teller is source and sink
   // The GPUs between whose memory the share copied. Null: host memory or storage.
   const GpuPlace* source_gpu = nullptr;
   const GpuPlace* sink_gpu = nullptr;
-  OpKind op = OpKind::kWrite;  // of the teller
+  OpKind op = OpKind::kWrite;  // the op that the teller posts
   std::uint64_t bytes = 0;
 };
 
@@ -89,10 +90,10 @@ class Account {
   const std::vector<CounterDomain>& domains() const { return domains_; }
   std::size_t domainOf(std::uint32_t rank) const { return domain_of_[rank]; }
   bool sameHost(std::uint32_t a, std::uint32_t b) const;
-  // Why it is in doubt whether two members are on one host, for people. Empty: boot ids and the
-  // starts of their kernels agree.
+  // Why it is in doubt whether two members are on one host, for people. Empty: no doubt, because
+  // the boot ids and start times of their kernels agree.
   std::string doubtOfHosts(std::uint32_t a, std::uint32_t b) const;
-  // True for a stream of sockets within one domain. Its bytes pass the loopback device.
+  // True for a stream within one domain. If sockets carry it, its bytes pass the loopback device.
   bool loops(const PayloadStream& stream) const {
     return domain_of_[stream.source] == domain_of_[stream.sink];
   }

@@ -25,7 +25,7 @@ constexpr double kPart = 0.05;
 struct Load {
   double bytes = 0;
   std::set<const DeviceTraffic*> lines = {};
-  bool any = false;  // some share named no device
+  bool any = false;  // a share named no device, so any device may have carried it
   Realm realm = Realm::kSockets;
 };
 
@@ -115,7 +115,7 @@ class Limiter {
     return out;
   }
 
-  // Requested rails belong to the ceiling, whether they took part or not.
+  // Adds the requested rails. They count for the ceiling even if they carried nothing.
   void addAsked(std::size_t d, Direction way, Load& load) const {
     const CounterDomain& domain = account_.domains()[d];
     for (std::uint32_t rank = 0; rank < account_.seen().size(); ++rank) {
@@ -133,7 +133,8 @@ class Limiter {
         });
   }
 
-  // If no share names devices, takes the devices that carried something, or all devices.
+  // Adds the devices that carried something. If no device did and no share names one, adds all
+  // devices.
   void addCarriers(const CounterDomain& domain, Direction way, Load& load) const {
     const auto candidate = [&](const DeviceTraffic& line) {
       const DeviceKind kind = line.device->kind;
@@ -170,7 +171,7 @@ class Limiter {
     for (const PayloadStream& s : account_.streams()) {
       if (account_.domainOf(s.sink) != d) continue;
       const Realm realm = account_.shares()[s.share].realm;
-      // Nothing measures a disk's or a store's own limit.
+      // The benchmark does not measure how fast a disk or an object store is.
       if (s.stored && realm != Realm::kMemory)
         out_.unknown = "the limit of the storage is not measured";
       if (realm == Realm::kMemory) copied += static_cast<double>(s.bytes);
@@ -197,7 +198,7 @@ class Limiter {
                looped);
   }
 
-  // Adds the ceilings of copies by GPUs. The copies between different GPUs run at the same time.
+  // Adds the ceilings of copies by GPUs, one for each pair of GPUs. Pairs copy at the same time.
   void onGpus(std::size_t d) {
     const CounterDomain& domain = account_.domains()[d];
     std::map<std::pair<std::string, std::string>, GpuLoad> loads;
@@ -240,7 +241,7 @@ class Limiter {
     return fmt::format("copy from {} to {} of {}", load.from->name, load.to->name, domain.name);
   }
 
-  // Any member of the host may have measured the rate.
+  // Returns the measured rate of this pair of GPUs, by any member of the host. Null: not measured.
   const GpuRate* rateOf(const CounterDomain& domain, const GpuLoad& load) const {
     const auto is_id = [](const std::string& id, const GpuPlace* gpu) {
       return id == (gpu == nullptr ? std::string_view() : std::string_view(gpu->id));
@@ -258,7 +259,7 @@ class Limiter {
            (!place.boot_id.empty() && place.boot_id == domain.place->boot_id);
   }
 
-  // Only one member of each host has measured, so any member of the host will do.
+  // Returns the rates of the host's one member that measured them. Null: no member did.
   const MemoryRates* memoryOf(const CounterDomain& domain) const {
     for (const Observation& seen : account_.seen()) {
       const HostPlace& place = seen.place;

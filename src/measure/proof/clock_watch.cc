@@ -11,7 +11,8 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// A clock that a network time service slews differs from the raw clock by less than a thousandth.
+// How far the clocks may differ. The steady clock, which NTP may slew, differs from the raw clock
+// by less than a thousandth.
 constexpr double kPartOff = 0.01, kLeastOff = 0.005;  // part of the time; seconds
 constexpr double kInOneStep = 0.9;
 
@@ -30,8 +31,8 @@ struct BothClocks {
   std::int64_t first = 0, second = 0;
 };
 
-// Reads both clocks at one moment: the second clock between two readings of the first. Tries again
-// if this thread lost the processor between the readings.
+// Reads the second clock between two readings of the first, whose mean then belongs to it. Tries
+// again while these two are far apart, as after a loss of the processor between them.
 BothClocks readBoth() {
   constexpr int kTries = 20;
   constexpr std::int64_t kClose = 20'000;  // nanoseconds

@@ -11,7 +11,7 @@ struct ClockDrift {
   double ahead = 0;    // seconds that the first clock gained; negative: lost
   double largest = 0;  // the part of `ahead` from the largest single step
   bool jumped() const;
-  // True if the clocks differ more than two clocks of one machine can.
+  // True if the clocks differ by more than two correct clocks of one machine can.
   bool isImpossible() const;
   friend bool operator==(const ClockDrift&, const ClockDrift&) = default;
 };

@@ -122,7 +122,7 @@ class Composer {
     return fmt::format("VRAM {}", fmt::join(gpus, ","));
   }
 
-  // Returns the memory of both sides. Without GPUs, it is the choice of host memory.
+  // Returns the memory of both sides. Without GPUs, returns the chosen kind of host memory.
   std::string memoryWords() const {
     const std::string here = memoryOf(true);
     const bool alike = spec_.layout.stored() || spec_.layout.pattern();
@@ -131,7 +131,7 @@ class Composer {
     return here == there ? here : fmt::format("{}/{}", here, there);
   }
 
-  // Says why a row of GPU memory is slower than its backend.
+  // Says that a row of GPU memory was staged, because that makes it slower than its backend.
   std::string stagingWords() const {
     const auto staged = [](const ProvenShare& share) { return share.stage != 0; };
     if (!usesGpu(row_) || std::none_of(row_.path.begin(), row_.path.end(), staged)) return {};
@@ -139,8 +139,8 @@ class Composer {
                        row_.backend);
   }
 
-  // Returns the first failure. Prefers a cause: a cancelled member follows another member's
-  // failure.
+  // Returns the first failure that is not kCancelled, or the first failure. A member is cancelled
+  // because another member failed, so the other failure is the cause.
   Failure failure() const {
     Failure found;
     for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
@@ -153,7 +153,7 @@ class Composer {
     return found;
   }
 
-  // Gathers what the figures follow from.
+  // Fills in the counts, from which the row's figures are computed.
   void count() {
     RowCounts& counts = row_.counts.emplace();
     counts.streams = static_cast<std::uint32_t>(streams_.size());
@@ -216,7 +216,7 @@ class Composer {
   void repeats() {
     for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
       std::vector<Placed> round = placed(rounds_.each[i], hosts_);
-      // The run ended before the round began.
+      // No bytes: the run ended before the round began.
       if (wallOf(round).bytes == 0) continue;
       if (repeats_.empty() || i % rounds_.of_a_repeat == 0) repeats_.emplace_back();
       repeats_.back().push_back(std::move(round));
@@ -261,7 +261,7 @@ class Composer {
            "latency does not";
   }
 
-  // Says what the protection of data over tcp cost, if that is a visible part.
+  // Reports the CPU time of encrypting and authenticating data over tcp, if it is a visible part.
   std::string sealingWords() const {
     constexpr double kVisible = 0.05;
     double seconds = 0, bytes = 0;
@@ -306,9 +306,10 @@ class Composer {
                        row_.latency_us->p50 * 1e-3);
   }
 
-  // The streams of all members move at the same time, in intervals of nearly the same length.
+  // Adds up the members' intervals. All members' streams move at the same time, in intervals of
+  // nearly the same length.
   void intervals() {
-    std::vector<double> members;  // that moved bytes in each interval
+    std::vector<double> members;  // number of members that moved bytes, by interval
     for (const RowShare& share : shares_)
       for (std::size_t i = 0; i < share.intervals.size(); ++i) {
         const RateInterval& one = share.intervals[i];
@@ -342,7 +343,7 @@ class Composer {
     }
   }
 
-  // Returns each repeat of the streams for which `counts` is true.
+  // Returns the bytes and time of each repeat, of only the streams for which `counts` is true.
   template <class Counts>
   std::vector<TimedBytes> repeatsOf(Counts counts) const {
     std::vector<TimedBytes> out;
@@ -358,7 +359,7 @@ class Composer {
     return out;
   }
 
-  // Adds each device of a side.
+  // Adds a DeviceResult for each device of a side.
   void devices(const ScaledSide& side) {
     const bool initiates = side.role == Role::kInitiator;
     for (std::uint32_t i = 0; i < side.devices; ++i) {
@@ -402,7 +403,7 @@ class Composer {
                                     checks, facts_.mismatch.value_or(""));
   }
 
-  // Lets the device counters decide whether the row is true.
+  // Judges the row by the device counters, and takes over path, verdict and ceiling.
   Composed judged() {
     facts_.gb_per_s = row_.gb_per_s.value_or(0);
     if (row_.rate && row_.rate->asked_per_s > 0)
@@ -436,7 +437,7 @@ class Composer {
     return {std::move(row_), std::move(judgement.conclusion)};
   }
 
-  // Returns the share between the members, if the path has stages.
+  // Returns the share that went from member to member. A staged path has other shares too.
   const ProvenShare& carrier() const {
     constexpr std::uint32_t kLoad = 1;  // PathShare::stage
     const auto at = std::find_if(row_.path.begin(), row_.path.end(),

@@ -16,8 +16,8 @@ RowShare busyMember(const Seen& seen) {
           .observation = proof::encode(seen)};
 }
 
-// Returns a row of one second, in which rank 0 initiates to rank 1. Equal arguments mean one
-// process.
+// Returns a row of one second, in which rank 0 transfers to rank 1. The arguments are process IDs;
+// equal ones mean that both ranks are in one process.
 Row rowOfProcesses(std::uint8_t initiator, std::uint8_t target) {
   const Spec spec{.rows = {{.block_bytes = 1000, .iterations = 10}}};
   constexpr std::uint64_t kBytes = 10'000;
@@ -74,7 +74,8 @@ TEST(Compose, SaysWhatProtectionCost) {
   EXPECT_EQ(rowOf(0.3).remark.find("sealing"), std::string::npos) << "less than 5 %";
 }
 
-// A round that lasts longer than planned makes no early end whole.
+// A row that ends before its last round is interrupted, even if its rounds lasted longer than
+// planned.
 TEST(Compose, ARowIsInterruptedIfRoundsAreLeft) {
   const Spec spec{.rows = {{.block_bytes = 1000}}};
   const RoundShare moved{.streams = {{.iterations = 10, .parts = {{10'000, 1.0}}}}};

@@ -21,7 +21,7 @@ using std::chrono::steady_clock;
 constexpr std::uint64_t kSmallestCopy = std::uint64_t{256} << 10U,
                         kLargestCopy = std::uint64_t{256} << 20U;
 constexpr int kTries = 4;
-// The copies between two waits, so that launches overlap with copies.
+// Number of copies between two waits, so that the launch of one copy overlaps with another copy.
 constexpr std::uint64_t kCopiesOfPass = 8;
 // After a pass of this length, larger buffers would only confirm the rate.
 constexpr double kLongPass = 4e-3;  // seconds
@@ -78,7 +78,8 @@ class Copies {
       VIADUCT_TRY(pass, shortest(bytes));
       out.push_back({bytes, static_cast<double>(kCopiesOfPass * bytes) / pass * 1e-9});
     }
-    // Launches limit small copies, and a kernel copies many with one launch.
+    // A size gets at least the rate of the next larger size. Launches slow small copies down here,
+    // but a transfer's kernel makes many copies with one launch.
     for (std::size_t i = out.size() - 1; i > 0; --i)
       out[i - 1].gb_per_s = std::max(out[i - 1].gb_per_s, out[i].gb_per_s);
     return out;
@@ -93,11 +94,11 @@ class Copies {
     for (int pass = 0; pass <= kTries; ++pass) {
       const auto start = steady_clock::now();
       const Status launched = launch(from, to, bytes);
-      // Copies in flight use the memory, also after a failure.
+      // Waits even after a failure, because copies in flight still use the memory.
       VIADUCT_CUDA_CALL(context_, streamSynchronize, stream_);
       VIADUCT_CHECK(launched);
       const double took = std::chrono::duration<double>(steady_clock::now() - start).count();
-      // The first pass touches the memory.
+      // The time of pass 0, which touches the memory first, does not count.
       if (pass == 1 || took < best) best = took;
     }
     return std::max(best, 1e-9);

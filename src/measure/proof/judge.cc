@@ -52,7 +52,8 @@ bool meets(const Share& share, std::string_view word) {
   if (word == "same-host")
     return share.realm != Realm::kSockets && share.realm != Realm::kRdma &&
            share.realm != Realm::kUnknown;
-  // The ways of data sockets say their protection. Of other networks the user says it.
+  // Only the way of data sockets tells whether they encrypt. For other networks the user has said
+  // that they are protected.
   if (word == "encrypted")
     return !share.told.way.starts_with("socket") ||
            share.told.way.find("+encrypted") != std::string::npos;
@@ -73,7 +74,7 @@ std::optional<Sentence> unprovenPath(const Case& c) {
   return std::nullopt;
 }
 
-// Returns a text about the requirement if this path does not meet it.
+// Returns why the row's path does not meet the requirement `word`, or nothing if it does.
 std::optional<std::string> unmet(std::string_view word, const Case& c) {
   if (word == kProvenPath) {
     const auto why = unprovenPath(c);
@@ -189,10 +190,10 @@ Sentence verdictOf(const Case& c) {
   return {Verdict::kOk, ""};
 }
 
-// From this part of the requested rate on, the rate counts as kept: Poisson arrivals of a short row
-// vary.
+// A row that reached this part of the requested rate has kept the rate, because Poisson arrivals of
+// a short row vary.
 constexpr double kRateKept = 0.9;
-// From this part of its ceiling on, a row is at the ceiling.
+// A row that reached this part of its ceiling is at the ceiling.
 constexpr double kAtCeiling = 0.9;
 
 // False if the row could not be faster: it is at its ceiling, or has the requested rate.
@@ -233,8 +234,8 @@ std::string lookAt(const Case& c) {
          joined({deeper, {"more VIADUCT_SOCKETS or rails"}, {"an idle CPU"}}, c.facts.flags);
 }
 
-// The rate of one stream is the median of its parts, which pauses and bursts do not change. So the
-// mean is told if it differs.
+// Reports the mean rate if it differs from the row's rate. One stream's rate is a median of parts,
+// which hides pauses and bursts.
 std::string remarkOf(const RowFacts& facts) {
   constexpr double kDiffer = 0.05;
   const Totals& t = facts.totals;
@@ -274,7 +275,8 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
 
 }  // namespace
 
-// The kernel counts in steps of 10 ms, and the two are not read at the same moment.
+// Tolerates that the kernel counts in steps of 10 ms, and that clock and ticks are not read at the
+// same moment.
 bool TickedClock::isImpossible() const {
   constexpr double kTolerance = 1.5, kLeast = 0.05;
   return ticked > kTolerance * seconds + kLeast;

@@ -20,8 +20,8 @@
 
 namespace viaduct::measure::proof {
 
-// A member's clock beside the time that the kernel counted for each processor, busy or idle. A
-// library in the process can change what clocks say, but hardly what the kernel counts.
+// The time by a member's clock, and the time that the kernel counted for a processor, busy or idle.
+// A library in the process can change what clocks say, but hardly what the kernel counts.
 struct TickedClock {
   std::uint32_t rank = 0;
   double seconds = 0, ticked = 0;
@@ -34,7 +34,7 @@ struct RowFacts {
   std::string backend = {};
   std::string require = {};        // a requirement as in TransferOptions::require
   double gb_per_s = 0;             // 10^9 payload bytes a second, of all pairs together
-  std::vector<double> parts = {};  // the rates of which that is the median
+  std::vector<double> parts = {};  // the rates of the row's parts; gb_per_s may be their median
   double cores_busy = 0;           // by all processes of the benchmark, from coresBusy()
   double cores_others = 0;         // by all other programs on their hosts
   double cores = 0;                // of these hosts together; 0: unknown
@@ -50,7 +50,7 @@ struct RowFacts {
   Verified verified = Verified::kOff;
   std::optional<std::string> mismatch = {};  // the first wrong bytes and their place
   std::optional<Error> failure = {};         // why the row could not be measured
-  FlagNames flags = {};                      // that the conclusion may advise
+  FlagNames flags = {};                      // the flags that the conclusion may advise
 };
 
 struct Judgement {
@@ -67,8 +67,8 @@ struct Judgement {
   std::string conclusion = {};  // the limit, the distance from the ceiling, and causes or a hint
 };
 
-// `seen` has one observation of each member, by rank. `link_rates` override the rates that devices
-// report.
+// Judges one row. `seen` has one observation of each member, by rank. `link_rates` override the
+// rates that devices report.
 Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
                 std::span<const LinkRate> link_rates);
 

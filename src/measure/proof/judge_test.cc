@@ -1,4 +1,4 @@
-// Judges rows whose figures others have published, or could have published.
+// Judges rows with figures as other benchmarks have published them, or might.
 #include "measure/proof/judge.h"
 
 #include <gtest/gtest.h>
@@ -205,7 +205,8 @@ TEST(Proof, AForgedCounterIsNoSilence) {
       << forged.why;
 }
 
-// A device without a believed counter may have carried the bytes that the named one lacks.
+// Bytes that the named device did not count may have passed a device whose counter is doubted. So
+// there is no proof of a memory copy.
 TEST(Proof, ADoubtedCounterIsNoMemoryCopy) {
   const auto row = judged({Seen("a")
                                .ethernet("rail0", 0, 500, 0)
@@ -543,7 +544,7 @@ TEST(LinkRates, AreReadAsPeopleWriteThem) {
   }
 }
 
-// Judges a row between two hosts that is otherwise faultless.
+// Judges a row between two hosts that is faultless except for the given facts.
 Judgement plain(RowFacts facts) {
   const auto bytes = static_cast<std::uint64_t>(facts.totals.all);
   facts.gb_per_s = facts.gb_per_s == 0 ? 1 : facts.gb_per_s;
@@ -869,7 +870,7 @@ TEST(StoredFiles, AreProvenOnlyByTheLowestDevice) {
   EXPECT_TRUE(has(judged({unknown}, 1).why, "no block device is known under the files of rank 0"));
 }
 
-// Two members that read through one disk need both payloads from it.
+// If two members read from one disk, the disk must have counted the payloads of both.
 TEST(StoredFiles, ADiskThatMembersShareCarriesTheBytesOfBoth) {
   const std::vector<PathShare> path{{"file", "uring", "files", kGB, 9}};
   const auto with = [&](std::uint64_t read) {

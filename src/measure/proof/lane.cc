@@ -30,7 +30,7 @@ Goal warmGoal(const Spec& spec, const Workload& row) {
 }
 
 // One run of a lane. It starts transfers when they are due, and waits for them in the order of
-// their starts. So an overtaken transfer counts only when the older ones have ended.
+// their starts. So a transfer that overtakes older transfers counts only when those have ended.
 class Lane::Drive {
  public:
   Drive(Lane& lane, const Goal& goal, const Orders& orders)
@@ -160,7 +160,7 @@ class Lane::Drive {
   const Spec& spec_;
   const Goal goal_;
   const Orders& orders_;
-  const std::uint64_t first_;  // the lane's number of this run's first transfer
+  const std::uint64_t first_;  // transfers of earlier runs: the number of this run's first one
   const std::uint64_t depth_;
   std::vector<Flight> flights_;  // a ring
   Clock::time_point start_, now_, part_start_;
@@ -180,7 +180,7 @@ Lane::Lane(const LaneSeed& seed)
     : seed_(seed),
       own_order_(blockOrder(seed.row.batch, seed.spec.seed, seed.role)),
       remote_order_(blockOrder(seed.row.batch, seed.spec.seed, other(seed.role))),
-      // Each transfer in flight is a Transfer of its own, even if transfers share a set.
+      // Each transfer in flight needs its own Transfer object, even if two of them use one set.
       slots_(std::max<std::uint64_t>(seed.sets, seed.spec.depth)),
       arrivals_(seed.spec.seed + seed.number) {}
 

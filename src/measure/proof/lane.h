@@ -26,7 +26,7 @@ enum class Order : std::uint8_t {
 };
 using Orders = std::atomic<Order>;
 
-constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // within which a lane sees an order
+constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // how soon a lane sees an order
 
 // Returns the next note of a member of this run, as Agent::waitNote() does.
 using NoteSource = std::function<Result<Note>(Deadline until)>;
@@ -35,13 +35,13 @@ struct LaneSides {
   Selection own = {}, remote = {};
 };
 
-// Changes and checks words around the transfers of a lane. `number` is that of a transfer. Threads:
-// the lane's.
+// Changes words of the blocks before a lane's transfers, and checks words after them. `number` is
+// the transfer's number. Threads: the lane's.
 class LaneMarks {
  public:
   virtual ~LaneMarks() = default;
-  // Before a transfer is posted. Returns true if the call took so long that it must not count as a
-  // part of the transfer's latency.
+  // Called before a transfer is posted. Returns true if the call took so long that its time must
+  // not count as latency of the transfer.
   virtual bool posting(std::uint64_t number, std::uint64_t set) = 0;
   virtual void ended(std::uint64_t number) = 0;
 };
@@ -49,7 +49,7 @@ class LaneMarks {
 // The inputs of a lane.
 struct LaneSeed {
   const Spec& spec;
-  Workload row;  // as this stream moves it
+  Workload row;  // the part of the row's workload that this stream moves
   Agent& agent;
   Peer peer;
   const NoteSource& notes;
@@ -57,8 +57,8 @@ struct LaneSeed {
   std::uint64_t own_at = 0;  // offset of the lane's first set in `memory`
   // Returns the blocks of a set at the peer, in the order of their places.
   std::function<Result<Blocks>(std::uint64_t set)> remote;
-  // Returns both sides of one of the row's transfers in a set. Null: `remote`, and the same blocks
-  // of `memory`.
+  // Returns both sides of one of the row's transfers in a set. Null: the sides are `remote` and the
+  // same blocks of `memory`.
   std::function<Result<LaneSides>(std::uint64_t set, std::uint32_t number)> sides = {};
   std::uint64_t sets = 1, stride = 0;
   Role role = Role::kInitiator;  // the role of this end in the layout
@@ -66,7 +66,7 @@ struct LaneSeed {
   LaneMarks* marks = nullptr;
 };
 
-// Nanoseconds of each transfer.
+// Times of each transfer, in nanoseconds.
 struct LaneCounts {
   Histogram latency, post, tx;
 };
@@ -79,15 +79,16 @@ struct LaneTimes {
   Clock::time_point start = {};
   std::vector<Part> parts;  // consecutive, without gaps
   std::uint64_t iterations = 0;
-  std::uint64_t transfers = 0;  // with those before `start`
+  std::uint64_t transfers = 0;  // includes the transfers before `start`
 };
 
-// A run of a lane. Without another order, it ends once it has reached both iterations and time.
+// The goal of one run of a lane. The run ends when it has reached both `iterations` and `time`, or
+// by an Order.
 struct Goal {
   std::uint64_t iterations = 0;
   Duration time{0};
-  std::uint64_t lead = 0;   // more transfers; their ends come before the clock starts
-  std::uint64_t parts = 3;  // of the run
+  std::uint64_t lead = 0;   // additional transfers, which end before the clock starts
+  std::uint64_t parts = 3;  // number of parts that the run is split into
   bool timed = true;
 };
 Goal warmGoal(const Spec& spec, const Workload& row);
@@ -105,7 +106,7 @@ class Lane {
     before_ = carried();
     transfers_ended_ = 0;
   }
-  // Continues with the set after the last one that run() used. Fails with kCancelled after
+  // Runs transfers, from the set after the last one that run() used. Fails with kCancelled after
   // Order::kCancel.
   Result<LaneTimes> run(const Goal& goal, const Orders& orders);
   // The counts of all timed runs.
@@ -121,7 +122,7 @@ class Lane {
   std::uint64_t transfers() const { return transfers_ended_.load(std::memory_order_relaxed); }
   std::uint64_t sets() const { return seed_.sets; }
   std::uint64_t bytes() const { return seed_.row.bytes(); }
-  // The ops of a set's transfers, after coalescing. All sets have about as many.
+  // Returns the number of ops of a set's transfers, after coalescing. Sets differ little.
   std::uint64_t ops() const;
 
  private:
@@ -131,7 +132,7 @@ class Lane {
   Result<Transfer> planOne(std::uint64_t set, std::uint32_t number);
   Status planAgain(std::uint64_t slot);
   Path carried() const { return carriedBy(transfers_, retired_); }
-  // The transfers that are posted together, of a slot.
+  // Returns the transfers that are posted together for one number.
   std::span<Transfer> flight(std::uint64_t number) {
     const std::size_t together = seed_.row.transfers();
     return std::span(transfers_).subspan(number % slots_ * together, together);
@@ -148,7 +149,7 @@ class Lane {
 
   LaneSeed seed_;
   std::vector<std::uint32_t> own_order_, remote_order_;
-  std::uint64_t slots_;              // of transfers that are posted together
+  std::uint64_t slots_;              // each slot holds the transfers that are posted together
   std::vector<Transfer> transfers_;  // the same number for each slot
   Path retired_;                     // bytes of transfers that were replaced by newly planned ones
   Path before_;                      // the bytes carried before mark()

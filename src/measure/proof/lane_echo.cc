@@ -59,7 +59,7 @@ Result<LaneTimes> Lane::pingPong(const Goal& goal, const Orders& orders) {
     if (goal.timed) counts_.latency.record(static_cast<std::uint64_t>(half));
     ++out.iterations;
   }
-  // Both directions count, because the echo carries the same bytes.
+  // Counts the bytes of both directions, because the echo carries as many.
   out.parts.push_back({2 * out.iterations * seed_.row.bytes(), Seconds(now - start).count()});
   VIADUCT_CHECK(seed_.peer.note(kOver));
   return out;

@@ -44,7 +44,7 @@ class Buffers {
     void* at = ::mmap(nullptr, 2 * each, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return;
-    // Huge pages are faster to allocate, and the figure contains no page walks.
+    // Huge pages are faster to allocate, and avoid page walks in the measured time.
     ::madvise(at, 2 * each, MADV_HUGEPAGE);
     std::memset(at, 1, 2 * each);
     memory_ = {static_cast<std::byte*>(at), Unmap{2 * each}};
@@ -58,7 +58,7 @@ class Buffers {
   std::unique_ptr<std::byte, Unmap> memory_;
 };
 
-// Uses the CPU time of this thread, so that other programs on its core do not lower the rate.
+// Returns the CPU time of this thread. Other programs on its core do not lower a rate by CPU time.
 double cpuSeconds() {
   timespec at{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
@@ -104,12 +104,12 @@ class CopyThreads {
   }
 
  private:
-  // The memory of the other programs stays free.
+  // Takes at most an eighth of the available memory, because other programs need memory too.
   static std::uint64_t mostBytes(std::uint64_t working_set) {
     return std::min({working_set, kLargestCopied, host::availableMemory() / 8});
   }
 
-  // All threads do the same passes; only the first one collects the results.
+  // Runs in each thread. The first one also measures its rate alone, and collects the results.
   void work(bool first) {
     const Buffers own(sizes_.front());
     if (!own) failed_.store(true);

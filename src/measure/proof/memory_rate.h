@@ -18,8 +18,8 @@ constexpr std::uint64_t kLargestCopied = std::uint64_t{512} << 20U;
 // passes, because a ceiling is the possible rate. A size near `working_set` is among them, so that
 // no cache makes the ceiling of large rows too high.
 MemoryRates measureMemoryRates(std::uint64_t working_set);
-// Returns the same. Measures only if the process has not done so for such a large set. Threads:
-// any.
+// Like measureMemoryRates(), but measures only if the process has not yet measured for such a large
+// set. Threads: any.
 MemoryRates memoryRates(std::uint64_t working_set);
 
 // Returns the highest rate of copies of that many bytes, or 0 if nothing was measured.

@@ -26,7 +26,7 @@ TEST(MemoryRates, AreMeasuredForSeveralSizes) {
   expectAscending(rates);
 }
 
-// Otherwise the rate of a cache is the ceiling of a row that no cache holds.
+// If no size fits the working set, a row that no cache holds gets a cache's rate as its ceiling.
 TEST(MemoryRates, FitTheWorkingSet) {
   const MemoryRates small = measureMemoryRates(1);
   const std::uint64_t usual = small.all_threads.back().bytes,

@@ -11,7 +11,7 @@
 
 namespace viaduct::measure {
 
-// A meter's time is the time of the timed rounds, without the pauses between them.
+// Measures a row's rate. The meter's clock runs only in timed rounds, not in pauses between them.
 class Meter {
  public:
   // An `interval` of 0 means no intervals.

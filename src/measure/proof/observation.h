@@ -49,12 +49,12 @@ struct MemoryRates {
   friend bool operator==(const MemoryRates&, const MemoryRates&) = default;
 };
 
-// The GPU whose memory a member's device has.
+// The GPU of one of a member's devices.
 struct GpuPlace {
   std::uint32_t device = 0;  // the device's number
   std::string id = {};       // the same in all processes, which may number the GPU differently
   std::string name = {};     // "GPU 0 (NVIDIA H100)"
-  std::string doubt = {};    // why the member's kernel does not confirm it; empty: it does
+  std::string doubt = {};    // why the kernel does not confirm the GPU; empty: confirmed
   friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
 };
 auto fields(base::Is<GpuPlace> auto& g) { return std::tie(g.device, g.id, g.name, g.doubt); }
@@ -72,14 +72,14 @@ struct GpuRate {
 struct HostPlace {
   std::string hostname = {};
   std::string boot_id = {};
-  host::KernelStart kernel = {};  // when it started, as seen just before the row
+  host::KernelStart kernel = {};  // when the kernel started, as read before the row
   std::string network = {};       // the network namespace
   base::ProcessId process = {};
   std::vector<host::Device> devices = {};
   std::vector<std::string> rails = {};  // the requested rails; empty: any
   MemoryRates memory = {};
-  std::vector<GpuPlace> gpus = {};               // of the member's devices
-  std::vector<GpuRate> gpu_rates = {};           // that this member has measured
+  std::vector<GpuPlace> gpus = {};               // the GPUs of the member's devices
+  std::vector<GpuRate> gpu_rates = {};           // rates that this member has measured
   std::vector<host::StorageStack> storage = {};  // under the files that the member moves
   friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
@@ -96,7 +96,7 @@ struct Reading {
   std::vector<host::Counter> counters = {};
   std::optional<host::DiskBytes> disk = {};   // of the member's process
   std::vector<host::DiskCount> devices = {};  // of the lowest devices of its storage
-  // These figures explain a slow row and prove nothing. Reading::quiet has none.
+  // The figures below explain a slow row and prove nothing. Observation::quiet does not have them.
   std::uint64_t causes_at_ns = 0;  // when they were read
   std::vector<host::LinkFacts> links = {};
   std::vector<RailSockets> rails = {};
@@ -106,7 +106,7 @@ struct Reading {
 
 struct Observation {
   HostPlace place = {};
-  // From `quiet` to `before` the benchmark moves nothing, so the counted bytes are others' traffic.
+  // From `quiet` to `before` the benchmark moves nothing, so all counted bytes are other programs'.
   Reading quiet = {}, before = {}, after = {};
   host::ProcessLimits limits = {};  // before the row
   std::vector<Claim> claims = {};

@@ -39,7 +39,8 @@ std::string networkNamespace(const std::string& root) {
   return std::filesystem::read_symlink(root + "/proc/self/ns/net", none).string();
 }
 
-// True if all devices together sent, or received, at least the bytes of all claims.
+// True if all network devices together sent, or received, at least the bytes of all claims over
+// networks.
 bool carriedWhatIsClaimed(const Observation& seen) {
   std::uint64_t said = 0, sent = 0, received = 0;
   for (const Claim& claim : seen.claims)
@@ -56,7 +57,7 @@ bool carriedWhatIsClaimed(const Observation& seen) {
   return std::max(sent, received) >= said;
 }
 
-// Calls `each` for the entries of one name in the three lists.
+// Calls `each` with the entries of equal names in the three lists.
 template <class List, class Name, class Each>
 void matched(List& earlier, const List& left, const List& back, Name name, Each each) {
   for (auto& one : earlier)
@@ -91,7 +92,7 @@ void moveDiskOn(host::DiskBytes& one, const host::DiskBytes& then, const host::D
   one.written += now.written - then.written;
 }
 
-// Adds what was counted from `left` to `back` to an earlier reading, so that it does not count.
+// Excludes the time from `left` to `back`: adds all growth in that time to an earlier reading.
 void moveOn(Reading& earlier, const Reading& left, const Reading& back) {
   earlier.at_ns += back.at_ns - left.at_ns;
   matched(earlier.counters, left.counters, back.counters, &host::Counter::device,

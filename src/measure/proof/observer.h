@@ -19,8 +19,8 @@ inline constexpr std::chrono::milliseconds kLag{1200};
 class Observer {
  public:
   using RailStatisticsOf = std::function<std::vector<RailStatistics>()>;
-  // `rails` is Settings::rails, or the requested list of devices. `statistics` reads those of the
-  // member's agent; without it, nothing is known of its sockets.
+  // `rails` is Settings::rails, or the requested list of devices. `statistics` reads the rail
+  // statistics of the member's agent; without it, its sockets are unknown.
   explicit Observer(std::vector<std::string> rails, std::string root = "/",
                     RailStatisticsOf statistics = {});
 
@@ -28,20 +28,20 @@ class Observer {
   // others wait, because concurrent measurements would slow each other.
   void measureMemory(std::uint64_t working_set);
 
-  // The GPUs of this member's devices, and the rates that it has measured for them.
+  // Sets the GPUs of this member's devices, and the rates that this member has measured for them.
   void setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates);
 
-  // The files that this member moves, or the folders in which it makes them.
+  // Sets the files that this member moves, or the folders in which it makes files.
   void setFiles(std::span<const std::string> paths);
 
   // Call these while all members are idle, after a barrier or an answer. The call of before() takes
   // kLookAround.
   Observation before() const;
-  // What moves between pause() and resume() does not count. A row ends with pause().
+  // Bytes that move between pause() and resume() do not count. A row ends with pause().
   void resume(Observation& seen) const;
   void pause(Observation& seen) const;
-  // `claims` are those of the transfers that this member began since before(). Takes up to kLag if
-  // the devices seem to have carried less.
+  // Adds the claims of the transfers that this member began since before(). Waits up to kLag while
+  // the devices have counted fewer bytes than claimed.
   void claim(Observation& seen, std::vector<Claim> claims) const;
 
   const HostPlace& place() const { return place_; }

@@ -15,8 +15,8 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// Counters and clock are not read at the same moment, so this part of the bytes is enough for a
-// proof.
+// A proof needs this part of the bytes. It is below 1 because counters and clock are not read at
+// the same moment.
 constexpr double kMost = 0.98;
 // A device that counted this part of the payload, or more, may have carried the payload.
 constexpr double kQuiet = 0.5;
@@ -31,9 +31,9 @@ struct Need {
   std::size_t domain = 0;
   Direction way = Direction::kSent;
   Realm realm = Realm::kSockets;
-  bool loop = false;                    // on the loopback device
+  bool loop = false;                    // the bytes pass the loopback device
   bool outside = false;                 // to or from a server, which may be on this host
-  const DeviceTraffic* line = nullptr;  // only this device; nullptr: any device of the realm
+  const DeviceTraffic* line = nullptr;  // the one possible device; nullptr: any of the realm
   friend bool operator<(const Need& a, const Need& b) {
     const auto key = [](const Need& n) {
       return std::tuple(n.domain, n.way, n.realm, n.loop, n.outside,
@@ -84,10 +84,10 @@ class Prover {
 
  private:
   struct OfShare {
-    std::set<Need> told;   // at the ends that tell the share
-    std::set<Need> other;  // at the ends that only sent or received
-    bool apart = false;    // memory of two hosts
-    std::string doubt;     // why its ends may be others than they say
+    std::set<Need> told;   // needs at the end that claims the share
+    std::set<Need> other;  // needs at the other end
+    bool apart = false;    // source and sink are on two hosts
+    std::string doubt;     // why the ends may not be what they claim to be
     std::vector<std::size_t> domains;
   };
 
@@ -135,7 +135,7 @@ class Prover {
     return account_.doubtOfHosts(stream.source, stream.sink);
   }
 
-  // Returns the bytes that the realm's devices had to carry for needs that name them.
+  // Returns the bytes of needs that name a device and otherwise equal `any`.
   double taken(const Need& any) const {
     double out = 0;
     for (const auto& [need, bytes] : needs_)
@@ -192,7 +192,7 @@ class Prover {
     return out;
   }
 
-  // Empty: the counter is believed, or cannot be read.
+  // Returns why the device's counter is not believed. Empty: it is believed, or cannot be read.
   static std::string doubtOf(const CounterDomain& domain, const DeviceTraffic& line) {
     if (line.doubt.empty()) return {};
     return fmt::format("{} of {} {}", line.device->name, domain.name, line.doubt);
@@ -268,7 +268,7 @@ class Prover {
     out_.path.push_back(std::move(entry));
   }
 
-  // Memory bytes pass no device, so the counters have to be silent.
+  // Proves a copy in memory. Its bytes pass no network device, so no device may have counted them.
   Proven silence(const Share& share, const OfShare& mine) {
     if (mine.apart) {
       detour(Detour::kOtherInterface, "memory cannot carry bytes between two hosts");
@@ -296,7 +296,8 @@ class Prover {
     return Proven::kYes;
   }
 
-  // A stage in memory passes no device, so the devices carried the other stages only.
+  // Proves a stage in memory. Its bytes pass no network device, so the devices may only have
+  // carried the other stages.
   Proven quietBesides(const Share& share, const OfShare& mine) {
     const auto payload = static_cast<double>(share.told.bytes);
     for (const std::size_t d : mine.domains)
@@ -338,7 +339,7 @@ class Prover {
     std::uint32_t rank = 0;
     OpKind op = OpKind::kWrite;
     double bytes = 0;   // of all shares
-    bool mine = false;  // some are of the share in question
+    bool mine = false;  // some bytes are of the share that is being proven
   };
   std::vector<Stored> storedWith(std::size_t index) const {
     std::vector<Stored> out;
@@ -353,8 +354,8 @@ class Prover {
     return out;
   }
 
-  // The kernel counts the bytes of each process at block devices, and the bytes of each device. A
-  // device below others, such as the disk under a loop device, shows whether memory answered.
+  // Proves files by two counts of the kernel: the bytes of each process at block devices, and of
+  // each device. The lowest device, such as the disk under a loop device, shows if memory answered.
   void proveStored(std::size_t index, ProvenShare& entry) {
     const std::vector<Stored> all = storedWith(index);
     std::vector<std::string> stacks;
@@ -377,7 +378,7 @@ class Prover {
   }
   static const char* pastOf(OpKind op) { return op == OpKind::kWrite ? "wrote" : "read"; }
 
-  // True if the process's own count has the payload.
+  // True if the process's own count at block devices is at least the payload.
   bool ofProcess(const Stored& one) {
     const Observation& seen = account_.seen()[one.rank];
     if (!seen.before.disk || !seen.after.disk) {
@@ -429,7 +430,7 @@ class Prover {
       for (const DeviceTraffic* line : found.carriers) devices.push_back(line->device->name);
       if (found.proven == Proven::kNo) explain(need, share);
     }
-    // The other end's counters may lag, so its silence alone proves nothing.
+    // The other end's counters may lag, so low counts there make a share unproven, not disproven.
     for (const Need& need : mine.other) all = all && findings_.at(need).proven == Proven::kYes;
     if (all && !mine.told.empty()) entry.proven = Proven::kYes;
     std::sort(devices.begin(), devices.end());
@@ -538,9 +539,9 @@ class Prover {
     return out;
   }
 
-  // Finds the rails of a member that carried nothing although the payload was worth all of them. If
-  // the path names its rails, its own count decides as well as the device's, because a device
-  // counts others' traffic too.
+  // Finds the rails of a member that carried almost nothing although the payload was large enough
+  // for all rails. If the path names rails, a rail is silent by the path's count or the device's,
+  // because the device's count may be other programs' traffic.
   void findSilentOf(std::uint32_t rank, Direction way) {
     const double bytes = ownPayload(rank, way);
     const std::vector<const DeviceTraffic*> asked = askedOf(rank);
@@ -564,7 +565,7 @@ class Prover {
 
   void note(std::string text) { notes_.push_back(std::move(text)); }
 
-  // Comes before all other notes, once.
+  // Puts a note in front of all other notes, without a second copy.
   void noteFirst(const std::string& text) {
     std::erase(notes_, text);
     notes_.insert(notes_.begin(), text);
@@ -572,7 +573,7 @@ class Prover {
 
   std::string textOf() const {
     std::vector<std::string> parts = notes_;
-    // Faults come first.
+    // Unproven findings come first.
     for (const bool good : {false, true})
       for (const auto& [need, found] : findings_)
         if ((found.proven == Proven::kYes) == good) parts.push_back(found.text);

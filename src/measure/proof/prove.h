@@ -9,7 +9,7 @@
 
 namespace viaduct::measure::proof {
 
-// The actual way of bytes that did not pass the device of their share.
+// The way of bytes that did not pass the devices which their share names.
 enum class Detour : std::uint8_t {
   kNone,
   kOtherInterface,
@@ -24,8 +24,8 @@ struct SilentRail {
   friend bool operator==(const SilentRail&, const SilentRail&) = default;
 };
 
-// Returns what the counters say, as in a proof: "eth0 of node-a sent 12.3 GB for 12.2 GB of
-// payload".
+// Returns the counted bytes and the payload as text for a proof: "eth0 of node-a sent 12.3 GB for
+// 12.2 GB of payload".
 std::string countedText(const CountedPayload& counted);
 // True if the counted bytes prove that the devices carried the payload.
 bool isCarried(const CountedPayload& counted);

@@ -17,7 +17,8 @@ std::uint64_t droppedBefore(const Reading& reading, const std::string& interface
   return at == reading.links.end() ? 0 : at->dropped;
 }
 
-// Interfaces are those of a host and its network, so one of its members tells of them.
+// Adds the interfaces of a counter domain. Call it for only one member of the domain, because its
+// members share them.
 void addInterfaces(const CounterDomain& domain, const Observation& seen, causes::Member& member) {
   member.links = seen.after.links;
   for (host::LinkFacts& link : member.links)
@@ -36,7 +37,8 @@ void addRails(const Observation& seen, causes::Member& member) {
   }
 }
 
-// A thread that ended took its times with it. They are then unknown.
+// Returns the growth of a time summed over threads. If a thread ended, its time is
+// missing in `after`, and the growth may be unknown (0).
 double grown(double before, double after) { return std::max(0.0, after - before); }
 
 causes::Member memberOf(const Account& account, std::uint32_t rank) {

@@ -86,7 +86,7 @@ class Seen {
     it_.place.network = network;
     return *this;
   }
-  // When its kernel started.
+  // Sets when the member's kernel started, by its clock and by /proc/stat.
   Seen& started(double by_clock, double by_stat) {
     it_.place.kernel = {by_clock, by_stat};
     return *this;
@@ -108,7 +108,7 @@ class Seen {
     it_.place.gpus.push_back({device, id, "GPU " + id, doubt});
     return *this;
   }
-  // A rate that this member has measured, of small and of large copies.
+  // Adds a copy rate that this member has measured. Small copies get three times `gb_per_s`.
   Seen& gpuRate(const std::string& from, const std::string& to, double gb_per_s) {
     it_.place.gpu_rates.push_back({from, to, {{1 << 20, gb_per_s * 3}, {64 << 20, gb_per_s}}});
     return *this;
@@ -117,13 +117,13 @@ class Seen {
     it_.place.gpu_rates.push_back({from, to, {}, why});
     return *this;
   }
-  // The devices at both ends of the last claims.
+  // Sets the numbers of the devices at both ends of the last claims.
   Seen& between(std::uint32_t device, std::uint32_t far_device) {
     it_.claims.back().device = device;
     it_.claims.back().far_device = far_device;
     return *this;
   }
-  // Claims of transfers with the member's own storage.
+  // Adds a claim of transfers between the member and its own storage.
   Seen& stored(const std::vector<PathShare>& shares, OpKind op = OpKind::kWrite) {
     it_.claims.push_back({.op = op, .path = {shares}, .stored = true});
     return *this;
@@ -134,7 +134,8 @@ class Seen {
     it_.after.disk = {1000 + read, 2000 + written};
     return storage({"ext4", "vda"}, read, written);
   }
-  // Files above other layers. The lowest one counts bytes unless it is memory.
+  // Adds files that lie on the given layers, top first. The lowest layer counts bytes unless it is
+  // memory.
   Seen& storage(std::vector<std::string> layers, std::uint64_t read, std::uint64_t written) {
     const std::string lowest = layers.back();
     const bool in_memory = lowest == "tmpfs";
@@ -145,7 +146,7 @@ class Seen {
     it_.after.devices = {{lowest, {500 + read, 600 + written}}};
     return *this;
   }
-  // Netlink's count of the last device, if it is another one.
+  // Sets netlink's count of the last device, if it should differ from the counter.
   Seen& netlink(std::optional<host::LinkBytes> after) {
     netlink_[it_.place.devices.back().name] = after;
     return *this;

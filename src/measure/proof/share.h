@@ -22,13 +22,13 @@ namespace viaduct::measure {
 // The error of a member, if it failed.
 using Failure = std::optional<Error>;
 
-// One stream in one round. Times are those of its host's steady clock.
+// One stream in one round. Times are by the steady clock of the stream's host.
 struct TimeStretch {
   std::uint32_t stream = 0;
   std::uint64_t iterations = 0;
   std::uint64_t start_ns = 0;
   std::vector<LaneTimes::Part> parts = {};  // consecutive, from start_ns on
-  std::uint64_t transfers = 0;              // with those before start_ns
+  std::uint64_t transfers = 0;              // includes the transfers before start_ns
 };
 
 // One member's report of a round.
@@ -40,31 +40,31 @@ struct RoundShare {
   double exchange_s = 0;                      // the duration of this member's last exchange
   std::uint64_t nonce = 0;                    // random; nobody else knows it before the run's end
   std::vector<TimeStretch> streams = {};
-  std::string more = {};  // encoded: what only the row's own transfers tell each other
+  std::string more = {};  // encoded data that only the row's kind of transfers reads
 };
 // The reports of all members for a row's timed runs.
 struct Rounds {
   using Round = std::vector<RoundShare>;  // by rank
-  std::vector<Round> each = {};           // those of the first repeat come first
-  Round alone = {};                       // only the first device of the scaled side moved
+  std::vector<Round> each = {};           // the rounds of all repeats, in order
+  Round alone = {};                       // a round of only the first device of the scaled side
   std::uint64_t of_a_repeat = 1;
   std::uint64_t all = 0;     // planned rounds of all repeats
   Interrupted planned = {};  // their planned length, which slow transfers exceed
   bool stopped = false;      // a stop request came before the end of the last round
   bool every_transfer_checked = false;
-  double checking_s = 0;  // short runs, new contents and their comparison
+  double checking_s = 0;  // time for short runs, for new contents, and for comparing them
 };
 
 struct StreamShare {
   std::uint32_t stream = 0;
   std::uint64_t iterations = 0;  // of all rounds
-  std::uint64_t bytes = 0;       // of these
+  std::uint64_t bytes = 0;       // of these iterations
   Latency latency_us = {};
 };
 
 // The CPU time of a member's process, and of its whole machine in the same time.
 struct CpuUse {
-  double used = 0, over = 0;  // CPU seconds of the process, and the seconds in which they were used
+  double used = 0, over = 0;  // CPU seconds of the process, and the seconds of the measured period
   double machine = 0;         // CPU seconds of the machine
   double idle = 0;            // idle seconds of the machine's processors
   std::uint32_t processors = 0;  // of the machine; 0: the machine's figures are unknown
@@ -79,9 +79,9 @@ struct CpuUse {
 
 // The background transfers of a member beside its streams: docs/priority.md.
 struct BackgroundShare {
-  std::uint64_t transfers = 0;  // that the member's claims count
+  std::uint64_t transfers = 0;  // transfers that the member's claims count
   double gb_per_s = 0;          // of all of its flows together
-  double longest_gap_s = 0;     // between two ends of a flow
+  double longest_gap_s = 0;     // the longest between two completions of a flow
 };
 
 struct RowShare {
@@ -90,19 +90,19 @@ struct RowShare {
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of the member's streams
   std::uint64_t transfers = 0;  // transfers that the member's claims count, timed or not
   std::uint64_t bytes = 0;      // of these transfers
-  std::uint64_t ops = 0;        // of one of them, after coalescing
+  std::uint64_t ops = 0;        // of one transfer, after coalescing
   BackgroundShare background = {};
   CpuUse cpu = {};  // of all rounds
   proof::ClockDrift clock = {};
   std::string mismatch = {};             // empty: no wrong bytes
   std::uint64_t checks = 0, missed = 0;  // checked transfers, and how many were wrong
-  std::uint64_t words = 0;               // checked ones, of a KV row
-  // If a replay was interrupted: the rate at which the trace has the replayed requests. Otherwise
-  // nothing, and Spec::rate holds.
+  std::uint64_t words = 0;               // checked words of a KV row
+  // Only after an interrupted replay: the rate at which the trace contains the replayed requests.
+  // If missing, Spec::rate applies.
   std::optional<double> asked_per_s = {};
   std::vector<RateInterval> intervals = {};  // of the member's own streams
-  std::vector<std::uint32_t> gpus = {};      // whose memory the member's devices have
-  std::string observation = {};              // of the devices, encoded
+  std::vector<std::uint32_t> gpus = {};      // the GPUs of the member's devices
+  std::string observation = {};              // the encoded proof::Observation
 };
 
 std::string encode(const Failure& failure);

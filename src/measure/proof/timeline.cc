@@ -26,14 +26,14 @@ double firstStart(const std::vector<Placed>& streams) {
   return first;
 }
 
-// The barrier has opened while all members were in it. So two members of one clock were in it at
-// one moment of that clock. Members in two time namespaces of one host were not.
+// True if both members may read the same clock. A barrier opens while all members are in it, so by
+// one clock their stays overlap. They need not overlap in two time namespaces of one host.
 bool mayShareAClock(const RoundShare& a, const RoundShare& b) {
   return a.entered_ns <= b.left_ns && b.entered_ns <= a.left_ns;
 }
 
-// Returns for each member when the barrier opened, by its own clock: when it left the barrier, or
-// when an earlier member with the same clock did.
+// Returns for each member when the barrier opened, by the member's own clock. At that time the
+// first member with the same clock left the barrier.
 std::vector<std::uint64_t> openings(std::span<const RoundShare> shares,
                                     std::span<const std::string> hosts) {
   std::vector<std::size_t> first(shares.size());  // the lowest rank with the same clock

@@ -24,11 +24,11 @@ struct Placed {
 // when the barrier opened.
 std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts);
 
-// From the first start to the last end.
+// Returns the bytes of all streams, and the time from the first start to the last end.
 TimedBytes wallOf(const std::vector<Placed>& streams);
 
-// Returns the bytes of all streams in each of `windows` equal parts of that time. A single stream
-// keeps its own parts.
+// Returns the bytes of all streams in each of `windows` equal parts of the time from wallOf(). A
+// single stream keeps its own parts.
 std::vector<LaneTimes::Part> partsOf(const std::vector<Placed>& streams, std::size_t windows);
 // Merges neighbouring parts until at most `most` are left.
 std::vector<LaneTimes::Part> merged(const std::vector<LaneTimes::Part>& parts, std::size_t most);

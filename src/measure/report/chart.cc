@@ -28,16 +28,16 @@ constexpr ChartLayout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, 13};
 constexpr ChartLayout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, 11.5};
 constexpr double kDodge = 2.5;  // distance between whiskers of neighbouring lines
 constexpr double kLineHeight = 14;
-constexpr double kLevelMargin = 30;  // space right of the plot for the letters of ceilings
+constexpr double kLevelMargin = 30;  // space right of the plot for the letters that name ceilings
 
 std::string letterOf(std::size_t level) { return {static_cast<char>('A' + level % 26)}; }
 
 std::size_t drawn(const Chart& chart) { return std::min(chart.lines.size(), kMostLines); }
 
-// The lines of one drawing of a chart.
+// The range of a chart's lines that one drawing shows.
 struct Part {
   std::size_t first = 0, end = 0;
-  std::size_t number = 0, all = 1;  // number of the drawing, from 0, and of all drawings
+  std::size_t number = 0, all = 1;  // number of this drawing, from 0; how many there are
 };
 
 std::vector<Part> partsOf(const Chart& chart) {
@@ -97,8 +97,8 @@ class Drawing {
     return out + levels() + badPoints() + "</svg>\n";
   }
 
-  // Makes one tab stop for each line. Arrow keys walk through its points, as radio buttons do
-  // without a script, and screen readers know those. The buttons lie invisibly over the marks.
+  // Makes one tab stop for each line: a group of radio buttons, one per point. Arrow keys walk
+  // through them without a script, and screen readers know them. They lie invisibly over the marks.
   std::string stops() const {
     std::string out;
     for (std::size_t i = part_.first; i < part_.end; ++i) {
@@ -114,8 +114,8 @@ class Drawing {
 
   std::string stop(const Point& p, std::size_t line, bool first) const {
     const double left = x().at(p.x) / layout_.width, top = y().at(p.y) / layout_.height;
-    // The text of a point on the right stands to its left, and the text of a high point stands
-    // below it.
+    // The text of a point in the right half stands left of the point. The text of a point in the
+    // upper half stands below the point.
     return fmt::format(
         "<label class=\"{}{}\" style=\"left:{}%;top:{}%\"><input type=\"radio\" "
         "name=\"{}-{}-{}\"{}><span>{}</span></label>\n",
@@ -137,7 +137,7 @@ class Drawing {
   }
   double plotRight() const { return layout_.width - layout_.right; }
   double plotBottom() const { return layout_.height - layout_.bottom; }
-  // Leaves room on both sides, so that no mark touches the axis.
+  // Returns the x scale, with room at both ends, so that no mark touches the y axis.
   Scale x() const {
     constexpr double kRoom = 12;
     return {x_range_, true, layout_.left + kRoom, plotRight() - kRoom};
@@ -202,7 +202,7 @@ class Drawing {
   std::string line(std::size_t index) const {
     const auto& points = chart_.lines[index].points;
     std::string track, whiskers, marks;
-    bool broken = true;  // the line starts anew
+    bool broken = true;  // the next point starts a new part of the line
     const double shift = kDodge * (static_cast<double>(index) -
                                    static_cast<double>(part_.first + part_.end - 1) / 2);
     for (const Point& p : points) {
@@ -291,7 +291,7 @@ std::string xText(const Chart& chart, double x) {
                                            : fmt::format("{:.0f} members", x);
 }
 
-// Describes a line in words, for readers who cannot see it.
+// Describes a line in words, for readers who cannot see the chart.
 std::string course(const Chart& chart, const ChartLine& line) {
   const auto [low, high] =
       std::minmax_element(line.points.begin(), line.points.end(),

@@ -1,5 +1,5 @@
-// Makes a chart as SVG without scripts. The keyboard reaches its points. It is drawn twice, for
-// wide and for narrow pages; the style sheet shows one drawing. Threads: pure functions.
+// Makes a chart as SVG without scripts. The keyboard reaches its points. Each chart is drawn twice,
+// for wide and for narrow pages; the style sheet shows one drawing. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ struct ChartLine {
   std::vector<Point> points = {};  // ascending by x
 };
 
-struct Level {  // a ceiling: a horizontal line, or one that follows the block size
+struct Level {  // a ceiling: constant, or a value for each block size
   std::string label = {};
-  std::vector<std::pair<double, double>> points = {};  // ascending by x; one: a constant
+  std::vector<std::pair<double, double>> points = {};  // ascending by x; a single point: constant
 };
 
 enum class XAxis { kBlockSize, kMembers };
@@ -41,8 +41,8 @@ struct Chart {
   std::vector<Level> levels = {};
 };
 
-// A chart draws at most kMostLines lines; the tables have the others. More than kLinesOfDrawing
-// lines need several drawings.
+// A chart draws at most kMostLines lines; the tables show the remaining lines. More than
+// kLinesOfDrawing lines need several drawings.
 inline constexpr std::size_t kMostLines = 24;
 
 bool isEmpty(const Chart& chart);

@@ -58,7 +58,7 @@ TEST(ChartHtml, LongLabelsOfTheAxisDoNotReachItsTitle) {
   EXPECT_FALSE(has(html, "<path class=\"grid\" d=\"M64 ")) << html;
 }
 
-// Radio buttons with one name are one tab stop. A line without points has none.
+// Radio buttons with one name are one tab stop. A line without points has no tab stop.
 TEST(ChartHtml, TheKeyboardReachesEveryPoint) {
   Chart chart = someChart();
   chart.lines.push_back({"local", {{.x = 4096, .y = 12, .tip = "local, 12 GB/s"}}});

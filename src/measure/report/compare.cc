@@ -19,12 +19,13 @@ namespace {
 
 enum class Belong : std::uint8_t { kSame, kAnyBackend, kByPlace };
 
-// Names the rows of one run. The trials of a KV row have one key.
+// Gives each row of one run a key, by which rows of two runs are matched. All trials of a KV row
+// have the same key.
 class Keys {
  public:
   explicit Keys(Belong how) : how_(how) {}
 
-  // The next row's key.
+  // Returns the key of the run's next row.
   std::string of(const Row& row) {
     std::string identity = identityOf(row, how_ != Belong::kAnyBackend);
     if (how_ != Belong::kByPlace) return identity;
@@ -36,11 +37,11 @@ class Keys {
 
  private:
   const Belong how_;
-  std::size_t rows_ = 0;                       // so far
-  std::map<std::string, std::size_t> places_;  // of first trials
+  std::size_t rows_ = 0;                       // rows named so far
+  std::map<std::string, std::size_t> places_;  // number of the first trial, by identity
 };
 
-// The comparable rows of one side, by run.
+// The rows of one side that have the same key, by run.
 struct Matched {
   Sample sample;
   std::size_t order = 0;
@@ -140,12 +141,12 @@ SampleEvidence evidenceOf(const Comparison& comparison, bool in_turns) {
              : SampleEvidence::kEnough;
 }
 
-// Two runs never have equal counts: those are nanoseconds and bytes of many parts.
+// Two runs never have equal counts, because counts include nanoseconds and bytes of many parts.
 bool isSameRow(const Row& a, const Row& b) {
   return (!a.run.empty() && a.run == b.run) || (a.counts && a.counts == b.counts);
 }
 
-// A copy of a run is no further run, even if its start time was edited.
+// True if the files are copies of one run, even if the start time of one was edited.
 bool isSameRun(const Report& a, const Report& b) {
   if (a == b) return !a.rows.empty();
   return std::ranges::any_of(a.rows, [&](const Row& one) {
@@ -156,7 +157,7 @@ bool isSameRun(const Report& a, const Report& b) {
 std::vector<Report> withoutCopies(const std::vector<Report>& side, const char* name,
                                   std::vector<std::string>& copies) {
   std::vector<Report> out;
-  std::vector<std::size_t> times;  // that each run came
+  std::vector<std::size_t> times;  // number of files of each run
   for (const Report& report : side) {
     const auto known =
         std::ranges::find_if(out, [&](const Report& one) { return isSameRun(one, report); });
@@ -215,11 +216,11 @@ Result<Comparison> compareRuns(const std::vector<Report>& a, const std::vector<R
   Belong how = options.by_place ? Belong::kByPlace : Belong::kSame;
   MatchedRows of_a = matchedRows(a, how), of_b = matchedRows(b, how);
   if (how == Belong::kSame && options.across_settings && !haveCommonRow(of_a, of_b)) {
-    how = Belong::kAnyBackend;  // another backend is a setting as well
+    how = Belong::kAnyBackend;  // the backend counts as a setting that may differ
     of_a = matchedRows(a, how), of_b = matchedRows(b, how);
   }
   if (!haveCommonRow(of_a, of_b)) return noCommonRow(how);
-  // With fewer runs there is no answer anyway.
+  // With too few runs there is no answer anyway, so their order is not checked.
   const bool few = std::min(a.size(), b.size()) < kFewestRuns;
   const bool in_turns = few || options.across_time || tookTurns(a, b);
   std::map<std::size_t, RowComparison> ordered;
@@ -242,7 +243,8 @@ Result<Comparison> compareRuns(const std::vector<Report>& a, const std::vector<R
 
 Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Report>& b,
                            const CompareOptions& options) {
-  // Reports of one command are no files, and its runs may have failed in the same way.
+  // by_place: the runs come from one command and not from files, so there are no copies to find.
+  // Failed runs may be equal to one another.
   if (options.by_place) return compareRuns(a, b, options);
   std::vector<std::string> copies;
   const auto runs_a = withoutCopies(a, "A", copies), runs_b = withoutCopies(b, "B", copies);

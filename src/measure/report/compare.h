@@ -16,20 +16,21 @@
 
 namespace viaduct::measure {
 
-// With fewer runs on each side there is no 95 % interval.
+// A 95 % interval needs at least this number of runs on each side.
 inline constexpr std::size_t kFewestRuns = 4;
 
 struct CompareOptions {
   bool across_machines = false;  // compare although the machines differ
   bool across_settings = false;
   bool across_time = false;  // compare although the runs did not take turns
-  // Pairs rows by their place in the run and their block size alone. This is for two sides that
-  // were planned together, whose rows may differ in everything else.
+  // Pairs rows only by their position in the run and their block size. Use it for two sides that
+  // one command measures, whose rows may differ in everything else.
   bool by_place = false;
   std::optional<double> slower = {};  // 0.05: report rows of B that are more than 5 % slower
   double least_effect = kLeastEffect;
 
-  // The smallest difference that enough runs show. A difference of the least effect has even odds.
+  // Returns the smallest difference that enough runs are likely to show. A difference as small as
+  // least_effect is shown only half of the time.
   double seenEffect() const { return 2 * least_effect; }
 };
 
@@ -53,14 +54,14 @@ constexpr const char* differenceName(Difference difference) {
 }
 
 struct RowComparison {
-  Row a = {}, b = {};                     // the rows of the first file of each side
+  Row a = {}, b = {};                     // the row of the first run of each side
   double a_gb_per_s = 0, b_gb_per_s = 0;  // medians over the runs of each side
   std::optional<RatioEstimate> rate = {};
   std::optional<double> p50 = {}, p99 = {};  // the ratio of B to A
   Difference difference = Difference::kTooFewRuns;
   bool too_slow = false;      // slower than CompareOptions::slower, with confidence
   bool perhaps_slow = false;  // the noise is too large to tell
-  // Runs of each side that would show a difference of seenEffect(), with the noise of these runs.
+  // How many runs of each side would show a difference of seenEffect(), given the present noise.
   std::size_t runs_needed = kFewestRuns;
   std::string note = {};
 };
@@ -79,17 +80,17 @@ struct Comparison {
   std::vector<RowComparison> rows = {};
   std::vector<std::string> only_a = {}, only_b = {};  // rows that only one side has, as text
   std::vector<std::string> differing = {};  // differences of machines and settings, as text
-  std::vector<std::string> copies = {};     // of runs that count once, as text
+  std::vector<std::string> copies = {};     // files that are copies of one run, as text
   std::size_t runs_a = 0, runs_b = 0;
   SampleEvidence evidence = SampleEvidence::kEnough;
-  std::size_t runsNeeded() const;  // of each side, for all rows
+  std::size_t runsNeeded() const;  // runs of each side, enough for all rows
   bool isWorse() const;            // returns true if a row is too slow, or broken
   bool ok() const { return evidence == SampleEvidence::kEnough && !isWorse(); }
 };
 
-// Each report is one run, copies of a run are one run, and each run gives one figure for a row.
-// Parts of one run share its conditions, so they do not show the noise between runs. An error names
-// the differences, or says that no rows belong together.
+// Compares two sides. Each report is one run, copies of a run count once, and each run gives one
+// figure for a row. Parts of one run share its conditions, so they do not show the noise between
+// runs. An error names the differences, or says that no rows belong together.
 Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Report>& b,
                            const CompareOptions& options);
 

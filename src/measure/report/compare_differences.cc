@@ -15,8 +15,8 @@
 namespace viaduct::measure {
 namespace {
 
-// Options about output and about how processes meet, and options that each row states itself. They
-// do not change what is measured.
+// Options that do not change the measurement: about output and about how processes meet. Also
+// options whose values each row repeats, so that rows are compared by them.
 constexpr std::array kNoMatter{"json",
                                "output",
                                "interval",
@@ -123,7 +123,8 @@ std::vector<std::string> machineDifferences(const std::vector<Report>& a,
   return out;
 }
 
-// "node-a and node-b". Hosts of equal names are told apart by their boot.
+// Returns host names, such as "node-a and node-b". `with_boot` adds the boot ID, which tells hosts
+// of equal names apart.
 std::string hostsOf(const std::vector<Report>& side, bool with_boot) {
   std::set<std::string> hosts;
   for (const Report& report : side)
@@ -149,7 +150,7 @@ std::set<std::string> toolsOf(const std::vector<Report>& side) {
   return out;
 }
 
-// Only viaduct's own files hold their settings. Without them there is nothing to list.
+// Only viaduct's own files hold their settings. With other files the list is empty.
 std::vector<std::string> settingDifferences(const std::vector<Report>& a,
                                             const std::vector<Report>& b) {
   const auto named = [](const std::vector<Report>& side) {

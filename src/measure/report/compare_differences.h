@@ -13,8 +13,8 @@ namespace viaduct::measure {
 
 struct CompareOptions;
 
-// Returns the differences as text. Fails if machines or settings differ and the options do not
-// allow that.
+// Returns the differences as text. Fails if machines or settings differ although the options
+// do not allow a difference.
 Result<std::vector<std::string>> differencesOf(const std::vector<Report>& a,
                                                const std::vector<Report>& b,
                                                const CompareOptions& options);

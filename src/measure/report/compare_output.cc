@@ -32,7 +32,7 @@ const char* whatOf(const RowComparison& row) {
   return row.too_slow ? "TOO SLOW" : differenceName(row.difference);
 }
 
-// Prints four digits, so that a reader can compute B/A from the figures beside it.
+// Prints a rate with four digits, so that a reader can compute B/A from the printed rates.
 std::string rateText(const Row& row, double rate) {
   if (!row.gb_per_s || !(rate > 0) || !std::isfinite(rate)) return "-";
   const int whole = static_cast<int>(std::floor(std::log10(rate))) + 1;
@@ -82,7 +82,7 @@ base::TextRow textRowOf(const RowComparison& row) {
 
 // Rows with a kind get headings at any width, because the text of a kind is long.
 std::string tableOf(const std::vector<RowComparison>& rows, std::size_t width) {
-  constexpr std::size_t kLongest = 80, kKind = 4;  // its column
+  constexpr std::size_t kLongest = 80, kKind = 4;  // kKind: index of the kind's column
   std::vector columns(kColumns.begin(), kColumns.end());
   std::vector<base::TextRow> lines = base::mapped(rows, textRowOf);
   const auto has_kind = [](const base::TextRow& line) { return !line.cells[kKind].empty(); };
@@ -190,7 +190,7 @@ std::string evidenceText(const Comparison& comparison, bool planned_together) {
   return comparison.evidence == SampleEvidence::kNotInTurns ? wrapped(kNoTurns, 0) : "";
 }
 
-// Empty if the present runs are enough.
+// Returns how many runs are needed, or an empty text if the present runs are enough.
 std::string needText(const Comparison& comparison, const CompareOptions& options) {
   const std::size_t needed = comparison.runsNeeded();
   if (comparison.evidence != SampleEvidence::kEnough ||

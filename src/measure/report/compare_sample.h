@@ -1,5 +1,5 @@
-// The rows of one configuration that belong together, by run. Threads: plain values, over rows that
-// outlive them.
+// The rows of one configuration, by run. Threads: plain values that point to rows, which must live
+// longer.
 #pragma once
 
 #include <functional>

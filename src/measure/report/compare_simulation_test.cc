@@ -1,5 +1,5 @@
 // Simulates runs with the noise of real machines. Counts how often a comparison reports a
-// difference that is not there, and how often it sees a real one. The promises hold for each row.
+// difference that does not exist, and how often it finds a real one. Both are counted per row.
 #include <gtest/gtest.h>
 
 #include "measure/report/compare.h"
@@ -45,7 +45,7 @@ Sides measured(Noise noise, Order order, std::uint32_t runs, double faster, base
 }
 
 struct Found {
-  // Numbers of rows. `sure` is the number of comparisons with exit code 0.
+  // `sure` is the number of comparisons with exit code 0. The others are numbers of rows.
   std::size_t faster = 0, slower = 0, too_slow = 0, sure = 0;
 };
 

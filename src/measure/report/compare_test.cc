@@ -281,7 +281,7 @@ TEST(Compare, AcrossSettingsRowsOfDifferentBackendsAreCompared) {
   EXPECT_EQ(found.rows[0].b.backend, "local");
   Row ours = row(1, 10);
   ours.memory = "allocate";
-  other.memory = "DRAM";  // the word of raw tools
+  other.memory = "DRAM";  // raw tools print this word
   EXPECT_TRUE(compare({report({ours})}, {report({other})}, {.across_settings = true}));
   Report raw = report({other});
   raw.agent.clear();

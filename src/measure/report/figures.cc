@@ -16,7 +16,7 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::size_t kMostLevels = 6;
-constexpr double kSameCeiling = 0.1;  // measured ceilings of one name differ between runs
+constexpr double kSameCeiling = 0.1;  // runs measure a ceiling slightly differently
 
 std::string atSize(const Series& series, const Row& row) {
   return fmt::format("{}, {}", series.label, base::showSize(chosenSize(row)));
@@ -97,7 +97,7 @@ bool isNear(double a, double b) {
   return std::abs(a - b) <= kSameCeiling * std::min(std::abs(a), std::abs(b));
 }
 
-// A ceiling by block size. The memory's ceiling depends on the caches that a working set fits.
+// A ceiling by block size. The memory's ceiling depends on which caches hold the working set.
 struct CeilingLine {
   std::string name;
   std::map<std::uint64_t, double> by_size;
@@ -153,7 +153,7 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
   std::vector<Level> out;
   out.reserve(found.size());
   for (const CeilingLine& line : found) out.push_back(line.level());
-  // The letters go from top to bottom.
+  // Highest first, so that the ceilings' letters are in order from top to bottom.
   std::sort(out.begin(), out.end(), [](const Level& a, const Level& b) {
     return std::pair(b.points.back().second, a.label) < std::pair(a.points.back().second, b.label);
   });

@@ -111,7 +111,7 @@ std::string barsHtml(const std::vector<RateBar>& bars) {
 }
 
 std::string tableHtml(const HtmlTable& table) {
-  // The keyboard must reach a region that scrolls.
+  // tabindex lets keyboard users focus the region, which they need to scroll it.
   std::string out = fmt::format(
       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table>\n"
       "<caption><span>{0}</span></caption>\n<thead><tr>",

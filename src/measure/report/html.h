@@ -23,7 +23,7 @@ struct Cell {
   std::string html = {};    // escaped HTML
   bool number = false;      // aligned to the right
   bool head = false;        // the header of its row
-  std::size_t columns = 1;  // that it spans
+  std::size_t columns = 1;  // how many columns the cell spans
 };
 inline Cell textCell(std::string_view text) { return {.html = escaped(text)}; }
 inline Cell numberCell(std::string_view text) { return {.html = escaped(text), .number = true}; }

@@ -40,7 +40,7 @@ constexpr std::array kPlus{Corner{-.4, -1.2}, Corner{.4, -1.2},  Corner{.4, -.4}
 constexpr std::array kFlagMark{Corner{-1, -1.2}, Corner{1.2, 0}, Corner{-1, 1.2}};
 constexpr std::array kBar{Corner{-.45, -1.3}, Corner{.45, -1.3}, Corner{.45, 1.3},
                           Corner{-.45, 1.3}};
-// The marks behind the first one, which is a circle.
+// All marks except the first, which is a circle.
 constexpr std::array<std::span<const Corner>, 7> kShapes{kSquare, kUp,       kDiamond, kDown,
                                                          kPlus,   kFlagMark, kBar};
 

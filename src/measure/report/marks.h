@@ -6,7 +6,7 @@
 
 namespace viaduct::measure {
 
-// The lines of one drawing. There are as many colours, so each line has its own.
+// The most lines of one drawing. There are as many colours, so each line has its own colour.
 inline constexpr std::size_t kLinesOfDrawing = 12;
 // Returns the CSS class of the line's colour: "c0" to "c11".
 std::string colourClass(std::size_t line);

@@ -47,7 +47,7 @@ Counts countsOf(const std::vector<Source>& sources) {
 
 // --- Pictures.
 
-// A part of a bar. Its width shows its count.
+// A part of a bar. The part's width shows its count.
 struct Share {
   std::size_t count = 0;
   const char* css_class = "";
@@ -100,7 +100,7 @@ RateBar rateBar(const Series& series, std::size_t line, const Row& row) {
           isUnproven(row) ? " <span class=\"unsure\">? unproven</span>" : ""};
 }
 
-// Draws the rates in the colours of the charts' lines. Pairs of a matrix have a table instead.
+// Draws the best rate of each line, in the line's colour. Pairs of a matrix are only in a table.
 std::string ratesHtml(const std::vector<Series>& series) {
   std::vector<RateBar> bars;
   std::size_t left_out = 0;
@@ -138,7 +138,7 @@ std::string whyUnproven(const Row& row) {
   return row.proof.empty() ? "no counter could show the path of the bytes" : row.proof;
 }
 
-// Groups rows with the same reason.
+// Lists the unproven rows, grouped by reason.
 std::string unprovenList(const std::vector<Source>& sources) {
   std::map<std::string, std::size_t> places;
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
@@ -149,7 +149,7 @@ std::string unprovenList(const std::vector<Source>& sources) {
       const auto [at, fresh] = places.try_emplace(why, reasons.size());
       if (fresh) reasons.push_back({why, {}});
       std::vector<std::string>& names = reasons[at->second].second;
-      const std::string name = rowName(source, row);  // rounds repeat rows
+      const std::string name = rowName(source, row);  // repeated rows have equal names
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   constexpr std::size_t kMost = 6;

@@ -22,7 +22,8 @@ struct Section {
   std::string html;  // empty: the page has no such section
 };
 
-// False for rows whose tables show all of them: a chart over sizes would have one size.
+// False for rows that have no chart over sizes, because each chart would have only one size. Their
+// tables show all of them.
 bool hasSizes(const Row& row) {
   const auto* const kv = row.as<KvWorkload>();
   return row.as<PipelineRow>() == nullptr && row.as<MatrixRow>() == nullptr &&
@@ -73,7 +74,7 @@ std::vector<Section> sectionsOf(const std::vector<Source>& sources,
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
                        const std::vector<SuiteSource>& suites, const std::string& title) {
   std::vector<Series> series = seriesOf(sources);
-  // The lines of the charts come first, so that each keeps its colour.
+  // Series with charts come first, so that each has the same colour everywhere.
   std::ranges::stable_partition(series,
                                 [](const Series& one) { return hasSizes(one.rows.front()); });
   const std::vector<Section> sections = sectionsOf(sources, series, suites);

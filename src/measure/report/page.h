@@ -10,8 +10,8 @@
 
 namespace viaduct::measure {
 
-// `version` is the version of this viaduct. Suites have sections of their own, and are among the
-// sources, too. An empty `title` is made from the sources.
+// `version` is the version of this program. Suites have their own sections, and their rows must
+// also be among `sources`. An empty `title` is replaced by one made from the sources.
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
                        const std::vector<SuiteSource>& suites = {}, const std::string& title = {});
 

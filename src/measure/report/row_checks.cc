@@ -36,7 +36,7 @@ Found partsAddUp(const Row& row) {
     double seconds = 0;
     for (const TimedBytes& part : repeat.parts) seconds += part.seconds;
     const double bytes = bytesIn(repeat.parts);
-    // Windows over several streams have rounded bytes.
+    // The parts of a row with several streams have rounded byte counts.
     const auto slack = static_cast<double>(repeat.parts.size());
     if (std::abs(bytes - static_cast<double>(repeat.whole.bytes)) > slack)
       return fmt::format("{:.0f} and {} bytes", bytes, repeat.whole.bytes);
@@ -46,7 +46,7 @@ Found partsAddUp(const Row& row) {
   return std::nullopt;
 }
 
-// Totals that differ make a row invalid.
+// The run itself marks a row invalid if these totals differ. So only good rows are checked.
 Found ratedIsTimed(const Row& row) {
   if (!isGood(row.verdict)) return std::nullopt;
   const Totals totals = totalsOf(row);
@@ -55,7 +55,7 @@ Found ratedIsTimed(const Row& row) {
 
 Found pathIsAll(const Row& row) {
   if (row.path.empty() || !isGood(row.verdict)) return std::nullopt;
-  std::uint32_t counted = 3;  // all bytes pass all stages, so one stage counts
+  std::uint32_t counted = 3;  // all bytes pass each stage, so count one stage
   for (const ProvenShare& share : row.path)
     if (share.stage != 0) counted = std::min(counted, share.stage);
   double bytes = 0;
@@ -64,7 +64,7 @@ Found pathIsAll(const Row& row) {
   return sameBytes(bytes, totalsOf(row).all);
 }
 
-// Compares the parts of each repeat with the whole.
+// Compares the sum over pairs or devices with the whole row, for each repeat.
 template <class Parts>
 Found repeatsAddUp(const Row& row, const Parts& parts) {
   if (parts.empty()) return std::nullopt;
@@ -87,7 +87,7 @@ Found repeatsAddUp(const Row& row, const Parts& parts) {
 Found pairsAddUp(const Row& row) { return repeatsAddUp(row, row.pairs); }
 Found devicesAddUp(const Row& row) { return repeatsAddUp(row, row.devices); }
 
-// Rows whose transfers all have block_size x batch_size bytes.
+// True for rows whose transfers all have block_size x batch_size bytes.
 bool isUniform(const Row& row) {
   const auto* const kv = row.as<KvWorkload>();
   return row.scheme != "matrix" && (kv == nullptr || !kv->replay);
@@ -138,7 +138,7 @@ Found endsOfTimes(const Row& row) {
   return std::nullopt;
 }
 
-// A transfer that is planned before each post takes longer than both.
+// Latency is the time of post plus tx. It is longer if the transfer is planned again for each post.
 Found latencyIsPostAndTx(const Row& row) {
   if (!row.latency_us || !row.post_us || !row.tx_us || row.rate || row.counts->echo)
     return std::nullopt;
@@ -157,7 +157,7 @@ Found quantilesAscend(const Latency& l) {
   return unless(std::ranges::is_sorted(values), "a higher quantile is lower");
 }
 
-// Each pair has one stream, so the row's latencies are those of all pairs together.
+// For rows with one stream per pair: all pairs' latencies together are the row's latencies.
 Found latenciesTogether(const Row& row) {
   double sum = 0, bytes = 0, min = row.latency_us->max, max = 0;
   for (const PairResult& pair : row.pairs) {
@@ -286,7 +286,7 @@ Found proofIsCounted(const Row& row) {
   return std::nullopt;
 }
 
-// The devices of a proof may be some of those that were counted.
+// A proof may use only some of the counted devices.
 Found countersFitProof(const Row& row) {
   for (const CountedPayload& one : row.counts->payload)
     for (const DeviceCounts& device : row.counts->devices) {
@@ -306,7 +306,7 @@ Found memoryIsSilent(const Row& row) {
     if (share.proven != Proven::kYes || share.stage != 0 ||
         !proof::staysInHost(proof::realmOf(share.backend, share.way)))
       continue;
-    // The proof is about the hosts of the share's ends alone.
+    // The proof only covers the hosts of the share's two ends.
     for (const DeviceCounts& device : row.counts->devices)
       if (device.host != row.counts->devices.front().host) return std::nullopt;
     for (const DeviceCounts& device : row.counts->devices)

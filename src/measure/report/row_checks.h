@@ -11,14 +11,15 @@
 namespace viaduct::measure {
 
 struct RowCheck {
-  const char* fields;  // as docs/results.md has them
+  const char* fields;  // the checked fields, as in docs/results.md
   const char* rule;
   // Returns the values that disagree, as text, or nothing. Only called for rows with counts.
   std::optional<std::string> (*find)(const Row& row);
 };
 std::span<const RowCheck> rowChecks();
 
-// Files have all digits of a number. Another compiler may round the last one differently.
+// True if the numbers are equal but for rounding. Files have all digits, but another compiler may
+// round the last digit differently.
 bool areNear(double a, double b, double tolerance = 1e-9);
 
 }  // namespace viaduct::measure

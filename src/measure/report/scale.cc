@@ -17,7 +17,7 @@ int decadeBelow(double value) {
                     kMostExponent);
 }
 
-// Puts a single value into the middle.
+// Widens a range of a single value, so that the value is in the middle.
 void widen(AxisRange& range) {
   if (range.low != range.high) return;
   range.low /= 2;

@@ -50,9 +50,9 @@ std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most);
 // Returns at most `most` of the sizes, which must be in ascending order, so far apart that their
 // labels do not overlap. Widens a range of one value.
 std::vector<Tick> sizeTicks(AxisRange& range, const std::vector<double>& sizes, std::size_t most);
-// Returns powers of two as plain numbers.
+// Returns ticks at powers of two, with plain numbers as labels.
 std::vector<Tick> countTicks(AxisRange& range, std::size_t most);
-// Returns ticks from 0 to 100, or more, in steps of 20 or more.
+// Returns ticks from 0 to at least 100, in steps of at least 20.
 std::vector<Tick> percentTicks(AxisRange& range);
 
 // Returns ticks around 0 in steps of 1, 2 or 5 times a power of ten. 0 is always among them.

@@ -18,12 +18,12 @@ namespace {
 using Rates = std::map<std::uint32_t, std::vector<double>>;
 using Blocks = std::map<std::uint64_t, Rates>;
 
-// Each member of a pattern sends and receives.
+// In a pattern each member both sends and receives, so initiators and targets are the same members.
 std::uint32_t membersOf(const Row& row) {
   return row.as<Operation>() != nullptr ? row.initiators : row.initiators + row.targets;
 }
 
-// Groups the rates of lines of equal work, from all files.
+// Groups rates by Series::work, then block size, then number of members, over all files.
 std::map<std::string, Blocks> kindsOf(const std::vector<Series>& series) {
   std::map<std::string, Blocks> out;
   for (const Series& one : series)
@@ -38,7 +38,8 @@ double efficiency(const Rates& rates, std::uint32_t members) {
   return per_member(members) / per_member(rates.begin()->first) * 100;
 }
 
-// Returns the largest block size that was measured with the most numbers of members.
+// Returns the block size that was measured with the most different numbers of members; if several
+// were, the largest.
 Blocks::const_iterator best(const Blocks& blocks) {
   auto out = blocks.begin();
   for (auto at = blocks.begin(); at != blocks.end(); ++at)

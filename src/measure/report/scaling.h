@@ -8,8 +8,8 @@
 
 namespace viaduct::measure {
 
-// The efficiency is the rate per member, as a percentage of the rate per member with the fewest
-// members. Empty if all runs have the same number of members.
+// Returns a chart of the efficiency: the rate per member, as a percentage of the rate per member in
+// the run with the fewest members. Empty if all runs have the same number of members.
 Figure scalingFigure(const std::vector<Series>& series);
 
 }  // namespace viaduct::measure

@@ -19,7 +19,7 @@ using Parts = std::array<std::string, kParts>;
 
 std::string schemeOf(const Row& row) {
   const auto* const kv = row.as<KvWorkload>();
-  // The tokens of a KV row decide its block size.
+  // The number of tokens is left out, because it decides the row's block size.
   if (kv != nullptr)
     return fmt::format("{}, {}, block {}, TP {} to {}", row.scheme, kv->model, kv->source_block,
                        kv->source_tp, kv->destination_tp);
@@ -50,8 +50,8 @@ struct SeriesRows {
   std::vector<const Row*> rows;
 };
 
-// True if one block size has several batches. Otherwise the batch only follows the block size, and
-// makes no series of its own.
+// True if one block size has several batches. Otherwise each block size has its own batch, and
+// the batch does not tell series apart.
 bool hasSeveralBatches(const std::vector<const Row*>& rows) {
   std::map<std::uint64_t, std::uint32_t> seen;
   return std::any_of(rows.begin(), rows.end(), [&](const Row* row) {
@@ -97,7 +97,7 @@ std::string workOf(const Parts& parts) {
   return labelOf(parts, all);
 }
 
-// Makes one row of each block size.
+// Makes one row of all rows with the same block size.
 std::vector<Row> bySize(const std::vector<const Row*>& rows) {
   std::map<std::uint64_t, std::vector<const Row*>> sizes;
   for (const Row* row : rows) sizes[chosenSize(*row)].push_back(row);

@@ -16,15 +16,15 @@ struct Source {
   Report report = {};
 };
 
-// Name reports by their files. Folders are left out if the names differ without them. Reports of
-// one file are numbered.
+// Name reports by their files. Folders are left out if the file names alone differ. Several reports
+// of one file are numbered.
 std::vector<std::string> namesOf(const std::vector<std::string>& files);
 std::vector<Source> sourcesOf(const std::vector<std::string>& files,
                               std::vector<std::vector<Report>> reports);
 
 struct Series {
-  std::string label = {};  // the shortest text that tells it from the others
-  // The same text for runs that differ in nothing but their file and the number of members.
+  std::string label = {};  // the shortest text that tells this series from others
+  // A text that is equal for series that differ only in their file and their number of members.
   std::string work = {};
   std::size_t source = 0;
   std::vector<Row> rows = {};  // by chosenSize(), without repeats

@@ -1,5 +1,5 @@
-// The head of a page, with its style sheet: light and dark, for paper and for phones. Threads:
-// pure.
+// The head of an HTML page, with a style sheet for light and dark screens, paper and phones.
+// Threads: pure.
 #pragma once
 
 #include <string>

@@ -30,7 +30,7 @@ std::string named(const std::vector<SuiteTest>& tests) {
   return out;
 }
 
-// Returns a test as options, so that it is compared like options.
+// Returns a test as options, so that two tests are compared by the same code as options.
 std::vector<Option> optionsOf(const SuiteTest& test) {
   std::vector<Option> out = test.settings;
   std::string sizes;

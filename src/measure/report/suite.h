@@ -21,8 +21,8 @@ struct SuiteTest {
   std::vector<std::uint64_t> sizes = {};  // of transfers, in bytes
   std::string expected = {};  // the effect that people expect; it does not influence the answer
   std::string absent = {};    // why this machine cannot measure it; empty: it is measured
-  // The property of a row's path that shows an effect of the test: "rails" (another number of rails
-  // than the baseline's). Empty: no property.
+  // How the path shows that the test has an effect. "rails": the number of rails differs from the
+  // baseline's. Empty: the path is not examined.
   std::string shows = {};
   friend bool operator==(const SuiteTest&, const SuiteTest&) = default;
 };
@@ -57,14 +57,14 @@ std::vector<std::size_t> measuredTests(const Suite& suite);
 // The bytes of one transfer of a row: its block size times its batch.
 std::uint64_t sizeOf(const Row& row);
 
-// Returns the differences that forbid continuing the rounds of `kept`, as text. More rounds are
-// allowed.
+// Returns, as text, the differences because of which `wanted` cannot continue the rounds of `kept`.
+// A larger number of rounds is no such difference.
 std::vector<std::string> differencesOf(const Suite& kept, const Suite& wanted);
 
-// Returns the content of a suite's file. It includes the answers for other programs; reading
-// ignores them.
+// Returns the content of a suite's file. It also has the answers, for other programs, but
+// suiteFromJson() ignores them.
 std::string toJson(const Suite& suite);
-// `name` names the file in errors.
+// Parses a suite's file. `name` names the file in errors.
 Result<Suite> suiteFromJson(std::string_view text, const std::string& name);
 // True for the JSON of a suite of any version.
 bool isSuiteJson(std::string_view text);

@@ -15,7 +15,7 @@ namespace {
 // Up to this size, the time of a transfer on present networks does not depend on the size.
 constexpr std::uint64_t kLatencyBound = 4096;
 
-// A quantile of latencies is off by up to this part (histogram.h), so closer values count as equal.
+// A quantile may be wrong by up to this part (histogram.h), so closer latencies count as equal.
 constexpr double kLatencyResolution = 0.004;
 
 // Returns the rows of one test and size, in the order of their rounds.

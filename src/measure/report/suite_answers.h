@@ -17,7 +17,7 @@ namespace viaduct::measure {
 enum class Answer : std::uint8_t {
   kHelps,     // the whole interval is above 0, by more than the least effect
   kHurts,     // the whole interval is below 0, by more than the least effect
-  kNoneSeen,  // the interval contains 0, or comes nearer to it than the least effect
+  kNoneSeen,  // the interval contains 0, or is closer to 0 than the least effect
   kTooFew,    // too few rounds for an interval
   kIdle,      // the path shows that the test changed nothing
   kUnusable,  // a row of this figure is invalid
@@ -53,7 +53,7 @@ struct SuiteFigures {
 struct SuiteCell {
   std::uint64_t size = 0;
   SuiteFigures figures = {};
-  // Missing for the baseline.
+  // The improvements over the baseline. The baseline itself has none.
   std::optional<Improvement> rate = {}, latency = {};
   Answer answer = Answer::kTooFew;
   std::string note = {};  // why the test is idle, or which row is invalid

@@ -94,7 +94,7 @@ TEST(Answers, AnEffectBelowTheLeastEffectIsNotReported) {
   EXPECT_EQ(answersOf(suite)[1].text, "hurts at 2 of 2 sizes (256 B, 64 KiB)");
 }
 
-// Suites of equal tests, with the noise of real machines over the turns.
+// Measures suites whose tests are all equal, with the noise of real machines from turn to turn.
 TEST(Answers, EqualTestsGetLessThanOneWrongAnswerInTwenty) {
   constexpr std::uint32_t kRounds = 5;
   constexpr std::uint64_t kSizes = 25;

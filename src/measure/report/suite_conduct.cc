@@ -8,7 +8,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Refuses an outcome of other machines, because its figures do not belong to this suite.
+// Refuses an outcome that other machines measured, because its figures cannot be compared.
 TurnsEnd sameMachines(Suite& suite, const RunOutcome& outcome) {
   const std::string found = fingerprintOf(outcome.members);
   std::string& kept = suite.environment.fingerprint;

@@ -40,7 +40,7 @@ void describe(auto& json, base::Is<NamedRun> auto& run) {
   json.need("rows", run.rows);
 }
 
-// The fields that are read. The file also holds the results that follow from them.
+// Describes the fields that are read. The file also has results that follow from these fields.
 void describe(auto& json, base::Is<Suite> auto& suite) {
   json.need("version", suite.version);
   json.need("started", suite.started);

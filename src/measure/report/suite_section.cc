@@ -29,7 +29,7 @@ Point pointOf(const std::string& test, const SuiteCell& cell, const Improvement&
   return out;
 }
 
-// Cuts the whiskers of noisy runs. At full length they would hide all other points.
+// Shortens the whiskers of noisy runs. At full length they would squeeze all other points together.
 void cutWhiskers(std::vector<ChartLine>& lines) {
   constexpr double kLeastRoom = 20;  // percent
   AxisRange range;

@@ -25,7 +25,7 @@ constexpr std::array kAnswer{base::figure("better by", Narrow::kBelow),
                              base::figure("95 % interval", Narrow::kBelow),
                              base::words("of", Narrow::kBelow), base::words("it", Narrow::kBelow)};
 constexpr std::array kNote{base::words("", Narrow::kBelow)};
-constexpr double kWrong = 0.05;  // the part of all 95 % intervals without the true value
+constexpr double kWrong = 0.05;  // the part of all 95 % intervals that miss the true value
 
 std::vector<std::string> figuresOf(const SuiteCell& cell) {
   const SuiteFigures& f = cell.figures;

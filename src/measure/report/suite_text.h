@@ -11,11 +11,11 @@ namespace viaduct::measure {
 // most `width` columns, if the figures allow.
 std::string suiteText(const Suite& suite, std::size_t width);
 
-// Parts that other outputs share: "+12.3 %", "-0.4 %", "-" for no value.
+// Texts that other outputs use too. percentText(): "+12.3 %", "-0.4 %", or "-" for no value.
 std::string percentText(const std::optional<double>& part);
 std::string intervalText(const std::optional<Improvement>& improvement);  // "+9.1 to +14.2 %"
 std::string settingsText(const SuiteTest& test);  // "VIADUCT_INJECT=on VIADUCT_DOORBELL=off"
-// Returns how many answers chance alone makes "helps" or "hurts", or an empty text without answers.
+// Says how many answers may be "helps" or "hurts" by chance alone. Empty if there are no answers.
 std::string chanceText(const std::vector<SuiteAnswers>& answers);
 
 }  // namespace viaduct::measure

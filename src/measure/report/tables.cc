@@ -86,7 +86,7 @@ class Identity {
   std::vector<std::set<std::string>> values_;
 };
 
-// Tells a row from others of its file.
+// Returns a text that tells a row from the other rows of its file.
 std::string whatOf(const Row& row) {
   if (const auto* const operation = row.as<Operation>()) return base::showSize(operation->size);
   const auto* const stages = row.as<PipelineRow>();
@@ -213,7 +213,7 @@ std::vector<std::vector<Cell>> hostRows(const Source& source) {
   return out;
 }
 
-// The values of all sources, by option.
+// For each option, its value in each source.
 using Values = std::map<std::string, std::vector<std::string>>;
 
 void addOptions(Values& to, std::size_t source, std::size_t sources, const std::string& front,

@@ -75,7 +75,8 @@ bool isSkipped(const RowTest& test) {
   return test.end == TestEnd::kUnsure || test.end == TestEnd::kSkipped;
 }
 
-// GitHub decodes these characters of a message, and more of them within a property.
+// Encodes the given characters as GitHub's annotations need it. A property needs more characters
+// encoded than a message.
 std::string percentEncoded(std::string_view text, std::string_view characters) {
   std::string out;
   for (const char c : text)

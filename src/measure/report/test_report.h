@@ -24,7 +24,7 @@ struct RowTest {
   std::string text = {};  // the measured figures, or the reason
 };
 
-// A row fails if it is too slow, or valid in A alone.
+// A row's test fails if the row is too slow in B, or is valid in A but not in B.
 std::vector<RowTest> testsOf(const Comparison& comparison);
 // A test fails at a size if one of its rows is not valid.
 std::vector<RowTest> testsOf(const Suite& suite);

@@ -77,7 +77,7 @@ void checkRow(const Row& row, const std::string& where, Contradictions& out) {
       add(check.fields, fmt::format("{}: {}", *found, check.rule));
 }
 
-// Options that each row states, too.
+// An option whose value each row also has. Both must agree.
 struct OptionOfRow {
   const char* option;
   std::string (*value)(const Row& row);
@@ -108,7 +108,7 @@ void checkOptions(const Row& row, const std::vector<Option>& settings, const std
   }
 }
 
-// A replay has the rate of its trace.
+// Checks the requested rate. A replayed trace sets its own rate.
 void checkAskedRate(const Row& row, const std::vector<Option>& settings, const std::string& where,
                     Contradictions& out) {
   const std::string* const rate = valueOf(settings, "rate");
@@ -132,7 +132,7 @@ void checkEnvironment(const Environment& environment, Contradictions& out) {
 
 void checkMembers(const Row& row, const Environment& environment, const std::string& where,
                   Contradictions& out) {
-  if (!row.counts || row.as<MatrixRow>() != nullptr) return;  // a matrix has a run for each pair
+  if (!row.counts || row.as<MatrixRow>() != nullptr) return;  // a matrix runs each pair alone
   if (row.counts->members.size() != environment.members.size())
     out.push_back({where + ".counts.members",
                    fmt::format("{}, but the environment has {}", row.counts->members.size(),
@@ -165,7 +165,7 @@ std::string conclusionStart(const Row& row) {
 void checkConclusion(const Report& report, Contradictions& out) {
   for (std::size_t i = 0; i < report.conclusion.size(); ++i) {
     const std::string& line = report.conclusion[i];
-    bool about = false, fits = false;  // a row of the line's backend; with its figures
+    bool about = false, fits = false;  // some row has the line's backend; some row has its figures
     for (const Row& row : report.rows) {
       about = about || (!row.backend.empty() && line.starts_with(row.backend + ": ") &&
                         line.find(" GB/s") != std::string::npos);
@@ -182,7 +182,7 @@ void checkRun(const std::vector<Row>& rows, Contradictions& out) {
       out.push_back({fmt::format("rows[{}].run", i), "another one than that of rows[0]"});
 }
 
-// Each backend has all rows of the pipeline.
+// A report has all rows of a pipeline once for each backend, so their number is a multiple.
 void checkPipelines(const Report& report, Contradictions& out) {
   if (report.end != "complete") return;
   for (std::size_t i = 0; i < report.rows.size(); ++i) {

@@ -1,5 +1,5 @@
 // Finds the fields of a result that contradict one another. Figures are computed again from their
-// counts, with the rules that made them. Threads: pure functions over plain values.
+// counts, with the rules of the run (row_figures.h). Threads: pure functions over plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -23,7 +23,7 @@ std::vector<Contradiction> contradictionsIn(const Suite& suite);
 Status checkResult(const std::vector<Report>& reports, const std::string& file);
 Status checkResult(const Suite& suite, const std::string& file);
 
-// A check of a field. One list has all of them.
+// A check of a field, as a text for people. One list has all checks.
 struct ValidationRule {
   std::string field = {};  // "gb_per_s"
   std::string rule = {};

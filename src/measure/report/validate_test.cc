@@ -22,7 +22,7 @@ Report soundReport() {
   return out;
 }
 
-// Returns the fields that contradict others after the edit.
+// Edits a sound report, and returns the fields that then contradict other fields.
 template <class Edit>
 std::string fieldsAfter(Edit edit) {
   Report report = soundReport();

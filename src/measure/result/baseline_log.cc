@@ -99,7 +99,7 @@ enum class Family : std::uint8_t { kNone, kPerftest, kUcx, kFabtests, kNccl };
 struct Head {
   Family family = Family::kNone;
   FigureColumns columns = {};
-  bool stages = false;  // ucx_perftest prints lines while it runs; only the last line counts
+  bool stages = false;  // ucx_perftest prints interim lines; only its last line counts
 };
 
 Head headIn(std::string_view line) {
@@ -134,8 +134,8 @@ Head headIn(std::string_view line) {
 
 // --- figures
 
-// Parses the short numbers of fabtests: "64k" bytes (of 1,024), "10k" messages (of 1,000), "=10"
-// answers, "0.02s".
+// Parses the numbers of fabtests, such as "64k", "=10" and "0.02s". `step` is the value of k: 1,024
+// for bytes, 1,000 for other figures.
 std::optional<double> shortNumberIn(std::string_view text, double step) {
   if (text.starts_with('=')) text.remove_prefix(1);
   if (text.ends_with('s')) text.remove_suffix(1);
@@ -168,11 +168,11 @@ std::optional<std::uint64_t> wholeIn(std::optional<std::string_view> text) {
 struct ToolFacts {
   std::string tool = {};                    // "ib_write_bw"
   std::string device = {}, kind = {};       // "mlx5_0"; "put latency"
-  std::optional<std::uint64_t> bytes = {};  // of a message, for ucx_perftest
+  std::optional<std::uint64_t> bytes = {};  // message size, for ucx_perftest
   std::optional<OpKind> op = {};
   std::uint32_t streams = 1, ranks = 0;
   bool bidirectional = false;
-  bool on_cpu = false;  // ranks without a GPU, as examples/torch/collectives.py prints them
+  bool on_cpu = false;  // ranks without a GPU, as in the output of examples/torch/collectives.py
 };
 
 struct ToolRun {
@@ -182,8 +182,8 @@ struct ToolRun {
   std::vector<Row> rows = {};
 };
 
-// Returns the pod that wrote the line. ucx_perftest draws its tables with marks that log collectors
-// use too.
+// Returns the pod that wrote the line. ucx_perftest draws tables with "|", which log collectors
+// also put after a pod's name. So only the text in front of a table is searched.
 std::string podOf(std::string_view line) {
   constexpr std::array kMarks{"+---",          "|   ",          "| Test",
                               "| API",         "| Message",     "| Data layout",
@@ -319,14 +319,14 @@ void addLatency(const Measured& figures, const ToolRun& run, Row& row) {
         Latency{.mean = *mean, .p50 = *median, .p99 = *p99, .p99_9 = *p999, .max = *most};
     row.remark = "Half of a round trip.";
   } else if (run.head.family == Family::kUcx && run.facts.kind.find("lat") != std::string::npos) {
-    row.gb_per_s.reset();  // the rate of one message at a time, printed with few digits
+    row.gb_per_s.reset();  // not useful: one message at a time, and printed with few digits
     row.remark = fmt::format("Half of a round trip: mean {} us, median {} us.", *mean, *median);
   } else if (const auto each = figure(figures, Figure::kMicroseconds)) {
     row.remark = fmt::format("{} us each.", *each);
   }
 }
 
-// A collective's links carry the bus bandwidth. All ranks together have one figure.
+// The row's rate is the bus bandwidth, which the links carry. All ranks together have one figure.
 void addCollective(const Measured& figures, const ToolRun& run, Row& row) {
   row.initiators = row.targets = std::max(run.facts.ranks, 1U);
   row.memory = run.facts.on_cpu ? "DRAM" : "VRAM";
@@ -380,7 +380,7 @@ class ToolLogReader final : public TableReader<ToolRun> {
  public:
   explicit ToolLogReader(const std::string& file)
       : TableReader("read output of a raw tool", file) {}
-  // True if a line of ucx_perftest was left out, because the size of its messages is unknown.
+  // True if a line of ucx_perftest was skipped because the size of its messages is unknown.
   bool isSizeless() const { return sizeless_; }
 
  private:

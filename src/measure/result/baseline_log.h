@@ -1,6 +1,6 @@
 // Reads the output of perftest (such as ib_write_bw), ucx_perftest, fabtests (such as fi_rma_bw),
-// nccl-tests and iperf3 (JSON). The text may be a pod's log: with prefixes and colours, other lines
-// between, and several runs in one file. Threads: pure functions.
+// nccl-tests and iperf3 (JSON). The text may be a pod's log: with prefixes, colours, lines of other
+// programs, and several runs in one file. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -13,7 +13,7 @@
 
 namespace viaduct::measure {
 
-// True if the text contains the head of a table of one of the tools.
+// True if the text contains a table's heading of one of these tools, except iperf3.
 bool isBaselineLog(std::string_view text);
 
 // Returns one report for each table that has rows. `name` names the file in errors.

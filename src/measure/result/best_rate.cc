@@ -27,7 +27,7 @@ std::string withoutGpus(const std::string& memory) {
   return fmt::format("{}", fmt::join(kinds, "/"));
 }
 
-// Returns the median of one figure, which not every row has.
+// Returns the median of one figure over the rows that have it.
 template <class Figure>
 std::optional<double> medianOf(const std::vector<const Row*>& rows, Figure figure) {
   std::vector<double> values;
@@ -36,7 +36,8 @@ std::optional<double> medianOf(const std::vector<const Row*>& rows, Figure figur
   return middle(values);
 }
 
-// The places of a pipeline are like backends: its stages tell its rows apart without them.
+// Without the backend, the routes of a pipeline are left out too. The stages alone tell its rows
+// apart.
 std::string kindOf(const Row& row, bool with_backend) {
   const auto* const stages = row.as<PipelineRow>();
   return with_backend || stages == nullptr ? kindText(row) : stagesText(*stages);

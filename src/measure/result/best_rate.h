@@ -1,6 +1,6 @@
-// Which rate stands for several rows. Pages and conclusions ask here, so that they name the same
-// rate. A rate is gb_per_s: that of all pairs of a row together, and the median of the row's parts
-// or repeats. Threads: pure functions.
+// Chooses the rate that represents several rows. Pages and conclusions use these functions, so that
+// both name the same rate. A rate is Row::gb_per_s: of all pairs together, the median of the row's
+// parts or repeats. Threads: pure functions.
 #pragma once
 
 #include <optional>
@@ -13,21 +13,21 @@
 namespace viaduct::measure {
 
 // Returns what the row measures: backend, op, scheme, blocks and all else that tells rows apart.
-// Rows with equal texts repeat one another. Without the backend, the allocation of host memory and
-// the numbers of GPUs are left out too, because raw tools do not name them, and so are the places
-// of a pipeline.
+// Rows with equal texts repeat one another. Without the backend, the kind of host memory and the
+// numbers of GPUs are left out too, because raw tools do not name them. The routes of a pipeline
+// are also left out.
 std::string identityOf(const Row& row, bool with_backend = true);
 
-// Makes one row of rows that repeat one another: the one in the middle, with the medians of their
-// rates and latencies. Rows that cannot be used only count if there are no others.
+// Makes one row of rows that repeat one another: the row of middle rate, with the medians of all
+// rates and latencies. Rows that cannot be used only count if no row can be used.
 Row oneOf(const std::vector<const Row*>& repeats);
-// Keeps the order, and makes one row of those that repeat one another.
+// Makes one row of all rows that repeat one another, and keeps the order.
 std::vector<Row> withoutRepeats(std::span<const Row> rows);
 
-// False for rows that only serve another row: a stage of a pipeline, the bulk row beside a paged
-// one, one driver call for each block, a latency of a matrix.
+// False for rows that only serve another row. Examples: a stage of a pipeline, the bulk row beside
+// a paged row, one driver call for each block, a latency of a matrix.
 bool standsForItself(const Row& row);
-// Returns the row with the highest rate, of those that can be used and stand for themselves.
+// Returns the fastest of the rows that can be used and for which standsForItself() is true.
 std::optional<Row> bestRow(std::span<const Row> rows);
 
 }  // namespace viaduct::measure

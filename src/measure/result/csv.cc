@@ -26,8 +26,8 @@ std::string shown(OpKind op) { return std::string(opKindName(op)); }
 std::string shown(Verified verified) { return verifiedName(verified); }
 std::string shown(Verdict verdict) { return verdictName(verdict); }
 
-// Returns a member of a row as text, or of a group in the row: `field<&Row::prep_us,
-// &MeanP99::mean>`. Empty if the group is missing.
+// Returns a member of a row, or of a struct within the row, as text: `field<&Row::prep_us,
+// &MeanP99::mean>`. Empty if the struct is missing.
 template <auto First, auto... Rest>
 std::string field(const auto& from) {
   const auto& member = from.*First;

@@ -23,7 +23,7 @@ std::size_t bucketOf(std::uint64_t value) {
   return shift * kSub + (value >> shift);
 }
 
-double lowest(std::size_t bucket) {  // value of the bucket
+double lowest(std::size_t bucket) {  // returns the bucket's lowest value
   if (bucket < 2 * kSub) return static_cast<double>(bucket);
   return std::ldexp(static_cast<double>(bucket % kSub + kSub), static_cast<int>(bucket / kSub - 1));
 }

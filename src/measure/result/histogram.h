@@ -24,12 +24,13 @@ class Histogram {
 
   // Adds all values that the other histogram has recorded.
   void add(const Histogram& other);
-  // Exchange the filled buckets between processes.
+  // Write and read the histogram as a message between processes.
   void encode(base::Writer& to) const;
   void decode(base::Reader& from);
-  // True if minimum, maximum and sum can be those of the counted values.
+  // True if minimum, maximum and sum are possible for the values in the buckets.
   bool fits() const;
-  // The same as text. Nothing: the text is malformed.
+  // Convert from and to a Distribution, whose buckets are text. of() returns nothing if the text is
+  // malformed.
   Distribution distribution() const;
   static std::optional<Histogram> of(const Distribution& distribution);
 

@@ -15,7 +15,7 @@ using base::JsonReader;
 
 namespace iperf3 {
 
-// The fields of iperf3's JSON that a row uses, with their names in it.
+// The fields of iperf3's JSON from which a row is made.
 struct Start {
   std::string protocol = {}, version = {}, system = {};
   std::uint64_t time = 0, block = 0, seconds = 0;

@@ -23,14 +23,14 @@ std::string blocksOf(const KvWorkload& kv) {
   return fmt::format("{}>{}", kv.source_block, kv.destination_block);
 }
 
-// The paged or the bulk rows of a point.
+// The paged or the bulk rows of one point: one combination of model, tokens, blocks and batch.
 class Trials {
  public:
   Trials(const std::vector<Row>& rows, bool bulk) {
     for (const Row& row : rows)
       if (row.as<KvWorkload>()->bulk == bulk) rows_.push_back(&row);
   }
-  // Returns the median over the trials, or their least or highest value.
+  // middle(), least() and most() return a figure's median, least and highest value over the trials.
   template <class Figure>
   std::optional<double> middle(Figure figure) const {
     return over(figure, [](std::vector<double> all) { return median(std::move(all)); });
@@ -134,7 +134,7 @@ std::string notesOf(const std::vector<Row>& rows) {
   return out;
 }
 
-// The line of a point. No cells: the point has no paged row.
+// Returns the line of a point. It has no cells if the point has no paged row.
 base::TextRow lineOf(const std::vector<Row>& rows) {
   const Trials paged(rows, false), bulk(rows, true);
   if (paged.first() == nullptr) return {.after = notesOf(rows)};

@@ -1,5 +1,5 @@
-// The tables of KV rows: one line for all trials of a point, with the bulk rows beside the paged
-// ones. A replayed trace has a table of its own. Threads: one at a time.
+// The tables of KV rows. A point (a combination of model, tokens, blocks and batch) has one line
+// for all its trials, paged and bulk. A replayed trace has its own table. Threads: one at a time.
 #pragma once
 
 #include <span>
@@ -12,14 +12,14 @@
 
 namespace viaduct::measure {
 
-// Shows whole points. The rows may have several of them.
+// Shows the rows of one or several complete points.
 void showKv(std::span<const Row> rows, TableSink& sink);
 
 // Prints rows as they come.
 class KvTable {
  public:
   explicit KvTable(std::size_t width);
-  // Returns the line of a point once its last row has come, and nothing before.
+  // Returns the line of a point when its last row is added, and an empty text before.
   std::string add(const Row& row);
 
  private:

@@ -37,7 +37,7 @@ TEST(KvTable, PrintsOneLineForAllTrialsOfAPoint) {
   EXPECT_EQ(table.add(rowOf(true, 1, 800)), "");
   const std::string out = table.add(rowOf(false, 1, 2000));
   EXPECT_NE(out.find("tcp push, Llama-3.1-8B, TP 4 to 8, hnd, apart"), std::string::npos) << out;
-  // The median of 2 and 1 GB/s, of 4 and 2.5 GB/s, and of the shares 0.5 and 0.4.
+  // The medians of 2 and 1 GB/s (paged), of 4 and 2.5 GB/s (bulk), and of the shares 0.5 and 0.4.
   EXPECT_NE(out.find("8192   16>64     2    1.50    3.25  45.0%"), std::string::npos) << out;
   EXPECT_NE(out.find("100 pages, posted as 50 runs"), std::string::npos) << out;
   EXPECT_NE(out.find("28 words checked"), std::string::npos) << out;

@@ -25,8 +25,8 @@ std::size_t afterEscape(std::string_view line, std::size_t at) {
   return std::min(end + 1, line.size());
 }
 
-// Compares the text at `at` with a shape: 0 is any digit, T is T or a blank, and other characters
-// are themselves.
+// Compares the text at `at` with a shape: 0 matches any digit, T matches T or a blank, and other
+// characters match themselves.
 bool hasShape(std::string_view text, std::size_t at, std::string_view shape) {
   if (at + shape.size() > text.size()) return false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -39,7 +39,7 @@ bool hasShape(std::string_view text, std::size_t at, std::string_view shape) {
   return true;
 }
 
-// True for a time or a date, which differs from line to line.
+// True if the word contains a time or a date.
 bool isTime(std::string_view word) {
   for (std::size_t at = 0; at < word.size(); ++at)
     if (hasShape(word, at, "00:00:00") || hasShape(word, at, "0000-00-00")) return true;

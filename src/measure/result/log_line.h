@@ -20,10 +20,10 @@
 
 namespace viaduct::measure {
 
-// Limits for one file; a log of these tools has fewer.
+// Limits for one file. No real log has as many rows or runs.
 inline constexpr std::size_t kMostRows = 100'000, kMostRuns = 1'000;
 
-// Parses a figure, which is finite and not negative.
+// Parses a number. Returns nothing if it is negative or not finite.
 std::optional<double> figureIn(std::string_view word);
 // Returns a whole number from 1 to `most`.
 std::optional<std::uint64_t> wholeOf(std::optional<double> value, double most);
@@ -56,7 +56,7 @@ std::optional<double> figure(const FigureMap<Column>& figures, Column one) {
   const auto at = figures.find(one);
   return at == figures.end() ? std::nullopt : std::optional(at->second);
 }
-// Parses the last words of a line, one for each column. Returns nothing if they are no figures.
+// Parses the last words of a line, one for each column. Returns nothing if a word is no figure.
 // Ignored columns may hold texts, and other columns "N/A" or "nan".
 template <class Column, class Parse>
 std::optional<FigureMap<Column>> figuresIn(std::string_view line,
@@ -74,11 +74,11 @@ std::optional<FigureMap<Column>> figuresIn(std::string_view line,
   return out;
 }
 
-// Returns the line without escape sequences and carriage returns. Empty if the line is too long for
-// a line of a table.
+// Returns the line without escape sequences and carriage returns. Empty if the line is longer than
+// any line of a table.
 std::string plainLine(std::string_view line);
 
-// Reads a log line by line. A Run has the lines of one source, such as a pod, and the `rows` read
+// Reads a log line by line. A Run has the state of one source, such as a pod, and the `rows` read
 // so far.
 template <class Run>
 class TableReader {
@@ -116,7 +116,7 @@ class TableReader {
     run.rows.push_back(std::move(row));
     ++rows_;
   }
-  // Makes the report of a run's table. The run's next table has no rows yet.
+  // Makes a report of the run's table, and empties the run's rows for its next table.
   void finish(Run& run) {
     if (run.rows.empty()) return;
     Report report = reportOf(run);
@@ -145,8 +145,8 @@ struct LogSetting {
   std::string value = {};
 };
 std::optional<LogSetting> settingIn(std::string_view line);
-// True for flags of keys, tokens and passwords. nixlbench prints their values, and reports do not
-// keep them.
+// True for flags of keys, tokens and passwords. nixlbench prints their values, but reports must not
+// contain them.
 bool isSecret(std::string_view flag);
 
 }  // namespace viaduct::measure

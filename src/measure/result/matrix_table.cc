@@ -13,7 +13,7 @@
 namespace viaduct::measure::matrix {
 namespace {
 
-// Marks each way by a letter, in the order of their first use.
+// Gives each way a letter, in the order of first use.
 class Legend {
  public:
   std::string markOf(const std::string& way) {
@@ -30,7 +30,7 @@ class Legend {
   std::vector<std::string> ways_;
 };
 
-// Returns the places in the order of the rows, each once.
+// Returns the sources and destinations of the rows in order, without duplicates.
 std::vector<std::string> placesOf(std::span<const Row> rows) {
   std::vector<std::string> out;
   for (const Row& row : rows)
@@ -59,7 +59,8 @@ std::string blocksOf(const Row& row) {
          base::showSize(row.block_size);
 }
 
-// Each figure ends with a blank and a mark of two letters. So do the titles, but in blanks.
+// Each figure ends with a blank and a mark of two characters. Titles end with three blanks, so that
+// they align with the figures.
 void showTable(const std::vector<const Row*>& cells, const std::vector<std::string>& places,
                Legend& legend, TableSink& sink) {
   std::vector<base::TextColumn> columns{base::figure("from \\ to")};

@@ -100,7 +100,7 @@ double ofRankZero(const Row& row, double total) {
   return total / std::max(1U, row.initiators);
 }
 
-// Backends such as LIBFABRIC and UCX also work without RDMA, and then their names hide it.
+// Backends such as LIBFABRIC and UCX work with and without RDMA, and their names do not tell which.
 std::string networkWords(const Row& row) {
   bool rdma = false, sockets = false;
   for (const ProvenShare& share : row.path) {
@@ -154,7 +154,7 @@ std::string nixlbenchLine(const Row& row, NixlbenchColumns columns) {
 }
 
 std::string nixlbenchCarrier(const std::vector<Row>& rows) {
-  std::vector<std::pair<std::string, std::size_t>> paths;  // each with its number of rows
+  std::vector<std::pair<std::string, std::size_t>> paths;  // with the number of rows on each path
   for (const Row& row : rows) {
     const std::string path = pathWords(row);
     if (path.empty()) continue;

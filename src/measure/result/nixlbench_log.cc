@@ -17,7 +17,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kLargeBlock = std::uint64_t{1} << 20U;  // fewer iterations above it
+constexpr std::uint64_t kLargeBlock = std::uint64_t{1} << 20U;  // larger blocks: fewer iterations
 
 using Flags = std::map<std::string, std::string, std::less<>>;
 
@@ -72,7 +72,7 @@ bool isTable(const Columns& columns) {
 
 using Figures = FigureMap<LogColumn>;
 
-// True if the last figure may be truncated: it has no digit after a point, as complete times have.
+// True if the last figure may be truncated. Complete times have digits after the decimal point.
 bool endsInCutFigure(std::string_view line) {
   const auto words = base::wordsOf(line);
   if (words.empty() || !figureIn(words.back())) return false;
@@ -136,7 +136,8 @@ std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
   return row;
 }
 
-// `viaduct`'s own nixlbench ends the line of a bad row with its verdict. Takes it off the line.
+// Removes a verdict from the end of the line and returns it. `viaduct nixlbench` ends the lines of
+// bad rows with a verdict.
 std::optional<Verdict> takeVerdict(std::string_view& line) {
   const auto words = base::wordsOf(line);
   for (const auto& [name, verdict] : kVerdicts)
@@ -187,7 +188,7 @@ class LogReader final : public TableReader<Run> {
     Columns columns = columnsOf(std::string_view(text).substr(at));
     if (!isTable(columns)) return;
     Run& run = open_[sourceOf(text)];
-    // A second table without a banner of its own is another run with the same settings.
+    // A second table without a second banner is another run with the same settings.
     finish(run);
     run.columns = std::move(columns);
     run.started = timeIn(text, at);
@@ -202,7 +203,8 @@ class LogReader final : public TableReader<Run> {
     if (!isSecret(setting.name)) run.flags[setting.name] = setting.value;
   }
 
-  // Returns the run whose table may contain the line: that of its source, or the only open one.
+  // Returns the run whose table may contain the line: the run of the line's source, or the only run
+  // with a table.
   Run* tableOf(const std::string& text) {
     const auto own = open_.find(sourceOf(text));
     if (own != open_.end() && !own->second.columns.empty()) return &own->second;

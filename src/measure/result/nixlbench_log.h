@@ -1,5 +1,5 @@
-// Reads the output of nixlbench from the logs of pods: with prefixes and colours, other lines
-// between, several runs in one file, or truncated. Threads: pure functions.
+// Reads the output of nixlbench from the logs of pods. A log may have prefixes, colours, unrelated
+// lines and several runs, and may be truncated. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>

@@ -31,7 +31,7 @@ std::string log(const std::string& backend, double gb,
          nixlbenchLine(row(4096, gb), columns) + nixlbenchLine(row(8192, 2 * gb), columns);
 }
 
-// Changes every line.
+// Applies `change` to every line.
 std::string each(const std::string& text, const std::function<std::string(std::string)>& change) {
   std::istringstream in(text);
   std::string out;
@@ -176,7 +176,7 @@ TEST(NixlbenchLog, ATruncatedLogIsReported) {
     EXPECT_EQ(reports[0].rows.size(), 1U) << size;
     EXPECT_EQ(reports[0].end, "the log ends after 1 of 2 rows");
   }
-  // Only blanks are missing after this figure.
+  // The text is cut right after a complete figure, so only blanks are missing.
   expectTheRun(text.substr(0, text.find("18.0", last) + 4));
   const auto none =
       reportsFromNixlbenchLog(text.substr(0, text.find("4096                1")), "x");

@@ -29,7 +29,7 @@ struct PipelineRates {
 // Returns the rates of the rows of one pipeline.
 PipelineRates ratesOf(std::span<const Row> rows);
 
-// The slowest stage of one kind of measurement.
+// The slowest stage of one kind of measurement (alone, or together).
 struct Slowest {
   std::size_t stage = 0;  // its index
   double gb_per_s = 0;
@@ -44,7 +44,7 @@ struct Conclusions {
   std::optional<Slowest> alone = {}, together = {};
   std::optional<std::size_t> busiest = {};  // the stage with the most work in the pipeline
 };
-// Uses the medians of the rounds. A part without a round is left out.
+// Uses the medians of the rounds. A conclusion whose rates have no round yet is left out.
 Conclusions conclude(const PipelineRates& rates);
 
 }  // namespace viaduct::measure::pipeline

@@ -52,7 +52,7 @@ std::vector<std::string> tiesOf(const PipelineRates& rates, const Slowest& slowe
   return names;
 }
 
-// "store, 1.2 GB/s alone (load is within 5 %)"
+// "store, 1.2 GB/s alone (load within 5 % of it)"
 std::string slowestText(const PipelineRates& rates, const Slowest& slowest, const char* how) {
   std::string out =
       fmt::format("{}, {} GB/s {}", nameAt(rates, slowest.stage), digits(slowest.gb_per_s), how);

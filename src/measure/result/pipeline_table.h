@@ -10,9 +10,10 @@
 
 namespace viaduct::measure::pipeline {
 
-// The bottleneck, the efficiency and the number of checked transfers. Empty without a whole round.
+// Returns lines about the bottleneck, the efficiency and the checked transfers. Empty without a
+// complete round.
 std::vector<std::string> conclusionsOf(std::span<const Row> rows);
-// Nothing without a whole round.
+// Shows the table, or nothing if no stage was measured alone in a complete round.
 void show(std::span<const Row> rows, TableSink& sink);
 
 }  // namespace viaduct::measure::pipeline

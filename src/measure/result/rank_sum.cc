@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kTail = 0.025;       // at each end of a 95 % interval
 constexpr std::size_t kExact = 40;    // figures a side, up to which the distribution is exact
-constexpr std::size_t kMost = 1'000;  // figures a side that are used, to limit the pairs
+constexpr std::size_t kMost = 1'000;  // most figures a side that are used, to limit the pairs
 constexpr double kNormalTail = 1.959964;
 
 // Returns the probability of each rank sum U over all orders of n and m figures.
@@ -31,8 +31,8 @@ std::vector<double> distribution(std::size_t n, std::size_t m) {
   return row[m];
 }
 
-// Returns how many of the sorted ratios lie outside of the interval at each end. Nothing if even
-// the whole range is no 95 % interval.
+// Returns how many of the sorted ratios lie outside of the 95 % interval at each end. Nothing if
+// the range of all ratios is still too narrow for a 95 % interval.
 std::optional<std::size_t> outside(std::size_t n, std::size_t m) {
   if (n > kExact || m > kExact) {
     const auto pairs = static_cast<double>(n * m);
@@ -91,8 +91,8 @@ std::optional<RatioEstimate> ratioOf(std::vector<double> a, std::vector<double> 
 double figuresNeeded(std::vector<double> a, std::vector<double> b, double distance) {
   prepare(a);
   prepare(b);
-  constexpr double kNineOfTen = 1.281552;  // of the normal distribution
-  // The rank-sum test needs pi/3 times the figures of a t-test, where the noise is normal.
+  constexpr double kNineOfTen = 1.281552;  // 90 % quantile of the normal distribution
+  // With normal noise, the rank-sum test needs pi/3 times as many figures as a t-test.
   constexpr double kRankSum = 1.047198;
   const double variance =
       (squaresOf(a) + squaresOf(b)) / static_cast<double>(a.size() + b.size() - 2);

@@ -44,8 +44,8 @@ TEST(RankSum, EqualSamplesShowNoDifference) {
   EXPECT_GT(found->interval->high, 1);
 }
 
-// From tables of the Mann-Whitney test: for 5 and 5 figures, U < 3 has a probability below 2.5 %,
-// and for 4 and 4 figures U < 1 has. For 3 and 3 figures no U has one.
+// Tables of the Mann-Whitney test say: U < 3 has a probability below 2.5 % for 5 and 5 figures, and
+// U < 1 for 4 and 4. For 3 and 3 figures, no U is that improbable.
 TEST(RankSum, TheFewestFiguresForAnInterval) {
   const std::vector<double> one{1, 2, 4, 8, 16};
   const auto ofSizes = [&](std::size_t n, std::size_t m) {
@@ -58,7 +58,7 @@ TEST(RankSum, TheFewestFiguresForAnInterval) {
   EXPECT_FALSE(ofSizes(3, 4));
   EXPECT_EQ(ofSizes(4, 4), (Interval{1.0 / 8, 8}));
   EXPECT_TRUE(ofSizes(3, 5));
-  // The third of the 25 sorted ratios from each end. They begin with 1/16, 1/8, 1/8.
+  // The interval ends at the third of the 25 sorted ratios from each end: 1/16, 1/8, 1/8, ...
   EXPECT_EQ(ofSizes(5, 5), (Interval{1.0 / 8, 8}));
 }
 
@@ -86,7 +86,7 @@ TEST(RankSum, TheRatioIsThatOfTheMediansAndInsideOfTheInterval) {
   EXPECT_DOUBLE_EQ(found->ratio, 14.75 / 13);
   base::Random random(3);
   for (int round = 0; round < 200; ++round) {
-    // Uneven figures, whose median of ratios differs from the ratio of medians.
+    // The figures are skewed, so the median of the ratios differs from the ratio of the medians.
     std::vector<double> a, b;
     for (int i = 0; i < 41; ++i) {
       a.push_back(i < 20 ? 1 + 0.01 * static_cast<double>(random.below(100)) : 10);

@@ -33,7 +33,7 @@ std::string fingerprintOf(const std::vector<RunMember>& members) {
   for (const RunMember& m : members) kinds.push_back(kindOf(m.host));
   std::sort(kinds.begin(), kinds.end());
   kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, which is enough without security
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a; the hash need not be cryptographic
   for (const std::string& kind : kinds)
     for (const char c : kind + "\n") hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return kinds.empty() ? std::string{} : fmt::format("{:016x}", hash);

@@ -1,5 +1,5 @@
 // A run with its machines, settings and rows, as a result file holds it (docs/results.md). Threads:
-// plain values and pure functions, besides startReport.
+// plain values and pure functions, except startReport(), which reads the clock and the environment.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -39,7 +39,7 @@ struct Environment {
 
 // Returns a hash of the properties that matter for a measurement: CPU model, cores, kernel, memory,
 // and rates of links. Memory is rounded to GiB, because the kernel reserves a varying part. Equal
-// kinds of machines have equal hashes, whatever their number.
+// kinds of machines have equal hashes, however many machines there are.
 std::string fingerprintOf(const std::vector<RunMember>& members);
 
 // An option of the run, in the form of the command line.
@@ -50,7 +50,7 @@ struct Option {
 };
 // Returns the value of the option with that name, or null.
 const std::string* valueOf(const std::vector<Option>& options, std::string_view name);
-// Returns the settings without the secret, because people pass result files around.
+// Returns the agent's settings without its secret, because people share result files.
 std::vector<Option> optionsOf(const Settings& agent);
 
 struct Report {
@@ -73,14 +73,14 @@ std::string toolOf(const Report& report);
 
 // Gives all rows of one run a new Row::run.
 void nameRun(std::vector<Row>& rows);
-// Returns a report with the present time, without members, options of the run and rows. It has the
-// agents' settings, and the environment variables that configure the backends' libraries.
+// Returns a report with the present time, the agents' settings, and the environment variables that
+// configure the backends' libraries. Members, options of the run and rows are empty.
 Report startReport(std::string version, const Settings& agent);
 
 // Returns the content of a result file. An empty fingerprint is computed from the members.
 std::string toJson(const Report& report);
-// `name` names the file in errors. Unknown fields are ignored. An error names a missing or wrong
-// field by its path: "rows[3].latency_us.p50".
+// Parses a result file. `name` names it in errors, and unknown fields are ignored. An error names a
+// missing or wrong field by its path: "rows[3].latency_us.p50".
 Result<Report> reportFromJson(std::string_view text, const std::string& name);
 
 }  // namespace viaduct::measure

@@ -81,7 +81,7 @@ Error notRead(const std::string& file, std::string detail, std::string remedy) {
           .remedy = std::move(remedy)};
 }
 
-// A format of viaduct, and the command whose results it has.
+// A file format of viaduct, and the command that writes it.
 struct KnownFormat {
   std::string_view front, writer;
   bool old = false;  // no command writes it any more
@@ -120,7 +120,7 @@ Error otherFormat(const std::string& file, const std::string& format, const Form
       file, fmt::format("this is a file of `{}`: its format is {}", known->writer, format), give);
 }
 
-// Refuses other formats and versions, whose fields may differ.
+// Refuses a file of another format or version, because its fields may differ.
 Status checkFormat(const Json& json, const std::string& file, const FormatName& wanted) {
   const std::string format = formatOf(json);
   if (!format.starts_with(wanted.front)) return otherFormat(file, format, wanted);

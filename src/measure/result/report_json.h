@@ -23,7 +23,7 @@ struct FormatName {
   std::string_view writer = {};
   std::string text() const;
 };
-// Returns the format that the text names if it is JSON, or an empty text.
+// Returns the name of the format, with its version, from a JSON text. Empty for other texts.
 std::string formatIn(std::string_view text);
 // True if the text is JSON of this format, of any version.
 bool hasFormat(std::string_view text, const FormatName& format);

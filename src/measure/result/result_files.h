@@ -14,7 +14,7 @@ namespace viaduct::measure {
 // of another tool is one report for each table. An error names the file and the expected formats.
 Result<std::vector<Report>> readReports(const std::string& file);
 
-// The same in two steps. `name` names the file in errors.
+// readReports() in two steps: contentOfFile(), then reportsFrom() with the name from nameOfFile().
 std::string nameOfFile(const std::string& file);
 Result<std::string> contentOfFile(const std::string& file);
 Result<std::vector<Report>> reportsFrom(const std::string& text, const std::string& name);

@@ -38,7 +38,7 @@ std::string textOfKind(const MatrixRow& row) {
                      row.processes == 1 ? "one process" : "two processes");
 }
 
-// Logs of other programs may not say how many transfers there were.
+// 0 iterations: another program's log does not say how many transfers there were.
 std::optional<double> ofEnough(const Row& row, double Latency::* which, std::uint64_t enough) {
   if (!row.latency_us || (row.iterations != 0 && row.iterations < enough)) return std::nullopt;
   return (*row.latency_us).*which;

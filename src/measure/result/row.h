@@ -97,11 +97,11 @@ struct OpenLoop {
   friend bool operator==(const OpenLoop&, const OpenLoop&) = default;
 };
 
-// The transfers of class background that ran beside the row's own: docs/priority.md.
+// The transfers of class background that ran beside the row's timed ones: docs/priority.md.
 struct BackgroundTraffic {
   std::uint64_t size = 0;     // bytes of one transfer
   double gb_per_s = 0;        // of all pairs together
-  double longest_gap_ms = 0;  // between two ends of one pair
+  double longest_gap_ms = 0;  // the longest time between two completions of one pair
   friend bool operator==(const BackgroundTraffic&, const BackgroundTraffic&) = default;
 };
 
@@ -127,7 +127,7 @@ struct PairResult {
   friend bool operator==(const PairResult&, const PairResult&) = default;
 };
 
-// A device of the side with several GPUs.
+// One GPU of a row's side (initiator or target) that uses several GPUs.
 struct DeviceResult {
   std::string side = {};  // "initiator", "target"
   std::uint32_t number = 0;
@@ -137,11 +137,11 @@ struct DeviceResult {
   friend bool operator==(const DeviceResult&, const DeviceResult&) = default;
 };
 
-// How the rate grows with the devices of that side.
+// How the rate grows with the number of GPUs of the row's side that uses several.
 struct Scaling {
   std::uint32_t devices = 0;
-  // The rate of the first device without the others, and the row's rate as a part of `devices`
-  // times that.
+  // The rate of the first device while the others are idle, and the row's rate divided by
+  // `devices` times alone_gb_per_s.
   std::optional<double> alone_gb_per_s = {}, of_linear = {};
   double slowest_of_fastest = 0;  // the slowest device's rate as a part of the fastest one's
   friend bool operator==(const Scaling&, const Scaling&) = default;
@@ -153,7 +153,7 @@ struct Operation {
   std::optional<double> time_us = {};
   std::optional<double> algbw = {}, busbw = {};  // 10^9 bytes a second
   std::optional<std::uint64_t> wrong = {};       // checked transfers with wrong bytes
-  // By all members together, and by the member that has most to do.
+  // The bytes that all members moved, and the bytes of the member that moved most.
   std::uint64_t moved_bytes = 0, busiest_bytes = 0;
   friend bool operator==(const Operation&, const Operation&) = default;
 };
@@ -168,24 +168,24 @@ struct SlowCause {
 // Transfers whose contents were checked.
 struct Checks {
   std::uint64_t transfers = 0;
-  // The smallest part of skipped transfers that the checks find in 999 rows of 1,000. 0: any, since
-  // every transfer was checked.
+  // If this part of a row's transfers is skipped, the checks notice it in 999 rows of 1,000. 0:
+  // every transfer was checked, so any skipped transfer is noticed.
   double smallest_caught = 1;
-  double seconds = 0;  // beside the timed runs
+  double seconds = 0;  // time of the checks, which is not part of the timed runs
   friend bool operator==(const Checks&, const Checks&) = default;
 };
 
 // A replayed trace: docs/kv-trace.md.
 struct KvReplayed {
-  std::string trace = {}, format = {};  // the file
+  std::string trace = {}, format = {};  // the name and the format of its file
   double speed = 1;
-  std::uint64_t requests = 0, left_out = 0;  // replayed, and too large for a pool
+  std::uint64_t requests = 0, left_out = 0;  // replayed requests, and requests too large for a pool
   std::uint64_t hash_ids = 0, hit_ids = 0;
   double hit_rate = 0;  // hit_ids / hash_ids
   std::uint64_t tokens = 0, hit_tokens = 0;
   std::optional<double> prefill_tokens_per_s = {};
-  std::optional<Latency> ttft_us = {};  // the prefill of tokens without a hit, and the transfer
-  std::optional<double> of_ttft = {};   // the transfer's part of it, in the mean
+  std::optional<Latency> ttft_us = {};  // time of prefill (tokens without a hit) and transfer
+  std::optional<double> of_ttft = {};   // the transfer's mean part of the TTFT
   std::optional<double> of_ttft_p99 = {};
   std::optional<Distribution> ttft_ns = {}, of_ttft_millionths = {};
   friend bool operator==(const KvReplayed&, const KvReplayed&) = default;
@@ -198,13 +198,13 @@ struct KvWorkload {
   std::uint32_t source_block = 0, destination_block = 0;  // tokens; 0: those of the model
   std::uint32_t source_tp = 1, destination_tp = 1;
   std::string order = {}, arrangement = {};
-  bool bulk = false;  // each request is one piece: the ceiling of paged rows
+  bool bulk = false;  // each request is one block: the ceiling of paged rows
   std::uint32_t trial = 0, trials = 1, table_sets = 1;
-  std::uint64_t pool_bytes = 0;             // of the end that has more
+  std::uint64_t pool_bytes = 0;             // of the larger pool
   std::uint64_t descriptors = 0, runs = 0;  // of a burst: pages, and ops after coalescing
   std::uint64_t checked_words = 0;
-  std::optional<double> of_bulk = {};     // the rate at p50 as a part of the bulk row's, same trial
-  std::optional<KvReplayed> replay = {};  // of a trace
+  std::optional<double> of_bulk = {};     // rate at p50 divided by that of this trial's bulk row
+  std::optional<KvReplayed> replay = {};  // only of a trace's row
   friend bool operator==(const KvWorkload&, const KvWorkload&) = default;
 };
 
@@ -234,28 +234,28 @@ inline constexpr base::Words<StagesRun, 3> kStagesRuns{{{"alone", StagesRun::kAl
                                                         {"together", StagesRun::kTogether},
                                                         {"whole", StagesRun::kWhole}}};
 
-// A row of a pipeline. Its rows are measured in turns.
+// A row of a pipeline. The rounds of a pipeline's rows take turns.
 struct PipelineRow {
   std::string pipeline = {};  // as the user wrote it
   StagesRun run = StagesRun::kAlone;
-  std::uint32_t rows = 1;  // of this pipeline
+  std::uint32_t rows = 1;  // number of rows of this pipeline
   std::vector<StageResult> stages = {};
   friend bool operator==(const PipelineRow&, const PipelineRow&) = default;
 };
 
 inline constexpr auto kOneCallABlock = "one call a block";  // the baseline's SwapRow::way
 
-// Copies of many small blocks between host memory and a GPU: docs/bench.md.
+// Copies of many small blocks between host memory and a GPU: docs/bench-gpu.md.
 struct SwapRow {
   std::string direction = {};     // "in", "out"
   std::string order = {};         // "contiguous", "random"
   std::string way = {};           // "viaduct", "one call a block"
   std::string gpu = {};           // "GPU 0 (NVIDIA H100)"
-  std::uint64_t guard_bytes = 0;  // that were checked, of both memories
+  std::uint64_t guard_bytes = 0;  // checked bytes outside of the blocks, of both memories
   friend bool operator==(const SwapRow&, const SwapRow&) = default;
 };
 
-// Copies between two places of one host: docs/bench.md.
+// Copies between two memories of one host: docs/bench-gpu.md.
 struct MatrixRow {
   std::string from = {}, to = {};  // "host", "GPU 0"
   std::uint32_t processes = 1;     // 1: one process has both ends
@@ -297,7 +297,7 @@ struct Row {
   std::vector<PairResult> pairs = {};
   std::vector<DeviceResult> devices = {};  // only of rows with several GPUs
   std::optional<Scaling> scaling = {};
-  // What sets the row apart. Nothing: it moves blocks between memory and memory or storage.
+  // The row's kind of workload. monostate: plain blocks between memory and memory or storage.
   std::variant<std::monostate, Operation, KvWorkload, PipelineRow, SwapRow, MatrixRow> kind = {};
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
@@ -313,10 +313,11 @@ struct Row {
   std::string why = {};     // the reason, unless the verdict is ok
   std::string remark = {};  // other facts that explain the figures
   std::vector<SlowCause> causes = {};
-  // The figures above follow from these. Nothing: another tool measured the row, or it failed.
+  // The figures above follow from these counts. Missing: another tool measured the row, or the row
+  // failed.
   std::optional<RowCounts> counts = {};
 
-  // Null: the row is of another kind.
+  // Returns the row's workload, or null if the row is of another kind.
   template <class Kind>
   const Kind* as() const {
     return std::get_if<Kind>(&kind);
@@ -330,19 +331,20 @@ struct Row {
 
 // "load alone", "all stages together", "the pipeline".
 std::string stagesText(const PipelineRow& row);
-// Says what the row's kind measures: "Llama-3.1-8B, 8192 tokens, ...", "in random, viaduct". Empty
-// for blocks, and for patterns, which the scheme names.
+// Describes the row's kind: "Llama-3.1-8B, 8192 tokens, ...", "in random, viaduct". Empty for rows
+// of plain blocks, and for patterns, whose name is in Row::scheme.
 std::string kindText(const Row& row);
-// The size that the user chose: of a block, or of an operation, which pieces make.
+// Returns the size that the user chose: the block size, or the size of a pattern's operation.
 std::uint64_t chosenSize(const Row& row);
-// Nothing for a row of fewer than 100 transfers, or 1,000: one of them is a larger part.
+// Return nothing below 100 (p99) or 1,000 (p99.9) transfers: too few for that quantile. A row with
+// an unknown number of transfers, from another tool, has both.
 std::optional<double> p99Of(const Row& row);
 std::optional<double> p999Of(const Row& row);
 // The payload at the median latency, in 10^9 bytes a second.
 std::optional<double> rateAtP50(const Row& row);
-// Says for each paged KV row which part of its bulk row's rate it has.
+// Sets KvWorkload::of_bulk of each paged KV row.
 void addSharesOfBulk(std::vector<Row>& rows);
-// True if memory of a GPU takes part.
+// True if an end of the row is GPU memory.
 bool usesGpu(const Row& row);
 
 }  // namespace viaduct::measure

@@ -36,8 +36,8 @@ void parts(Row& row) {
     for (const double rate : ratesOf(repeat.parts)) row.gb_per_s_parts.push_back(rate);
 }
 
-// The median of the parts is steadier for a single stream. For several streams only the time of all
-// of them gives the true rate.
+// For a single stream the rate is the median of its parts, which is steadier. With several streams
+// only the time of all streams together gives the true rate.
 void rate(Row& row) {
   row.gb_per_s.reset();
   if (row.seconds <= 0) return;
@@ -162,7 +162,8 @@ void intervals(Row& row) {
     one.gb_per_s = TimedBytes{one.bytes, one.end - one.start}.rate();
 }
 
-// The check after the last round counts no transfers, so each of its members counts as one.
+// The check after the last round counts no transfers. So each member that found wrong bytes counts
+// as one.
 std::uint64_t wrongTransfers(const RowCounts& counts) {
   std::uint64_t members = 0;
   for (const MemberCounts& member : counts.members) members += member.wrong ? 1 : 0;

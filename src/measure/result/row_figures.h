@@ -13,14 +13,14 @@
 namespace viaduct::measure {
 
 struct FigureRule {
-  const char* figure;         // its path within a row, as docs/results.md has it
-  const char* follows;        // from which fields it follows, and how
+  const char* figure;         // the figure's path within a row, as in docs/results.md
+  const char* follows;        // the fields from which the figure follows, and how
   void (*compute)(Row& row);  // only called for rows with counts
 };
 std::span<const FigureRule> figureRules();
 // Applies all rules, in order.
 void computeFigures(Row& row);
-// The same for the figures of a stage, which become known after those of its row.
+// Applies the rules of a stage's figures, whose counts are known later than the row's.
 void computeFigures(StageResult& stage);
 void computeFigures(KvReplayed& replayed);
 
@@ -29,20 +29,21 @@ Latency latencyOf(const Histogram& nanoseconds);
 // Byte counts of a row from independent sources.
 struct Totals {
   double rated = 0;    // the rate was computed from these bytes
-  double timed = 0;    // timed transfers x bytes of one
-  double all = 0;      // transfers x bytes of one, with untimed ones; paths must count as much
-  double seconds = 0;  // duration for `rated`; 0: all of these are unknown
+  double timed = 0;    // timed transfers x bytes of a transfer
+  double all = 0;      // like `timed`, with untimed transfers; the bytes of the paths must agree
+  double seconds = 0;  // duration of `rated`; 0: all totals are unknown
 };
 Totals totalsOf(const Row& row);
-// True if two of these differ by more than the moments of counting explain.
+// True if two totals differ by more than 1 %. Smaller differences come from the moments of
+// counting.
 bool bytesDiffer(double a, double b);
 
-// All hosts of a row's members.
+// Sums over all hosts of a row's members.
 struct Machines {
-  double cpu_s = 0;  // of all programs
+  double cpu_s = 0;  // CPU time of all programs
   double processors = 0;
 };
-// Nothing: some host does not tell.
+// Returns nothing if the processors of a host are unknown.
 std::optional<Machines> machinesOf(const RowCounts& counts);
 // Returns the number of busy cores: `cpu` seconds of CPU over a row of `row` seconds. The counts
 // span `counted` seconds. Returns 0 if much of that time lies outside of the row, as for a row of

@@ -26,8 +26,8 @@ inline Result<Row> rowFromJson(std::string_view text) {
   return row;
 }
 
-// Gives a row the counts of one stream that had these rates, each for a millisecond, and the
-// figures that follow. The row needs a block size.
+// Gives a row the counts of one stream that had each of these rates for a millisecond, and the
+// figures that follow from the counts. The row needs a block size.
 inline Row withCounts(Row row, const std::vector<double>& gb_per_s) {
   const std::uint64_t one = row.block_size * row.batch_size;
   RowCounts& counts = row.counts.emplace();

@@ -26,7 +26,7 @@ double spread(const std::vector<double>& values) {
 }
 
 double smallestCaught(std::uint64_t checks) {
-  constexpr double kUnseen = 0.001;  // part of rows in which skipped transfers may stay unnoticed
+  constexpr double kUnseen = 0.001;  // part of rows in which checks may miss skipped transfers
   return checks == 0 ? 1 : 1 - std::pow(kUnseen, 1 / static_cast<double>(checks));
 }
 

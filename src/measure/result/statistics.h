@@ -9,13 +9,13 @@ namespace viaduct::measure {
 
 // Returns the middle value, or 0 for no values.
 double median(std::vector<double> values);
-// The median. Nothing for no values.
+// Returns the median, or nothing for no values.
 std::optional<double> middle(const std::vector<double>& values);
 // Returns the median distance from the median, as a part of the median: 0.02 means about 2 % up or
 // down.
 double spread(const std::vector<double>& values);
-// Returns the smallest part of skipped transfers that `checks` checks find in 999 rows of
-// 1,000.
+// Returns the smallest part of a row's transfers whose skipping `checks` checks notice in 999 rows
+// of 1,000.
 double smallestCaught(std::uint64_t checks);
 
 }  // namespace viaduct::measure

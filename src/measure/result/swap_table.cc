@@ -14,7 +14,7 @@
 namespace viaduct::measure::swap {
 namespace {
 
-// Returns how many times faster than the baseline of the same blocks the row is.
+// Returns the row's rate divided by the rate of the baseline for the same blocks.
 std::optional<double> timesBaseline(std::span<const Row> rows, const Row& row) {
   const SwapRow& kind = *row.as<SwapRow>();
   const auto baseline = std::ranges::find_if(rows, [&](const Row& other) {
@@ -27,7 +27,7 @@ std::optional<double> timesBaseline(std::span<const Row> rows, const Row& row) {
   return *row.gb_per_s / *baseline->gb_per_s;
 }
 
-// The driver copies through a buffer if it has not registered the host memory.
+// Names the host memory. The driver copies pageable (not registered) memory through a buffer.
 const char* hostWords(std::span<const Row> rows) {
   const bool pageable = std::ranges::any_of(rows, [](const Row& row) {
     return std::ranges::any_of(row.path, [](const ProvenShare& share) {
@@ -56,8 +56,8 @@ std::vector<std::string> cellsOf(std::span<const Row> rows, const Row& row) {
       digits(row.prep_us ? std::optional(row.prep_us->mean) : std::nullopt), row.copied_by);
 }
 
-// The ceilings that rows have reached in part, and the reasons of those that are unknown; each
-// once.
+// Returns a line for each known ceiling, and a line with the reason for each unknown one. Drops
+// repeated lines.
 std::vector<std::string> ceilingsOf(std::span<const Row> rows) {
   std::vector<std::string> out;
   for (const Row& row : rows) {

@@ -109,7 +109,7 @@ std::string RowTable::add(const Row& row) {
   std::string what = whatOf(row);
   base::TextTable& table = operation != nullptr ? patterns_ : rows_;
   std::string path = pathWords(row), out;
-  // A row that moved nothing has no path, and causes no new heading.
+  // A row that moved nothing has no path. Its missing path alone causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {
     out = (what_.empty() ? "" : "\n") + wrapped(path.empty() ? what : what + ": " + path, 0) +
           table.head();
@@ -120,7 +120,7 @@ std::string RowTable::add(const Row& row) {
   out += paceNote(row);
   for (const std::string& line : deviceLines(row)) out += note(line);
   out += verdictNote(row);
-  // The remark about a path holds for many rows.
+  // Many rows in sequence may have the same remark, which is printed once.
   if (!row.remark.empty() && row.remark != remark_) out += note("^ " + row.remark);
   remark_ = row.remark;
   return out;

@@ -12,18 +12,18 @@
 
 namespace viaduct::measure {
 
-// Shows the tables of those kinds of rows that have tables of their own: pipelines, swaps and
-// matrices. kAll adds KV caches, traces and patterns, whose rows a RowTable prints as they come.
-// All `rows` must be of one kind.
+// Shows rows of one kind as tables. kBesideOneAnother shows only pipelines, swaps and matrices.
+// kAll also shows KV caches, traces and patterns, which a RowTable otherwise prints row by row.
 enum class Kinds : std::uint8_t { kBesideOneAnother, kAll };
 void showTables(std::span<const Row> rows, Kinds which, TableSink& sink);
 
 class RowTable {
  public:
-  // The lines have at most `width` columns, if the figures allow.
+  // Lines have at most `width` columns, unless the figures need more.
   explicit RowTable(std::size_t width);
   // Returns the row's line, and lines that explain its verdict and figures. A heading comes first
-  // if backend, operation or path differ from the last heading. Empty for rows of the tables above.
+  // if backend, operation or path differ from the last heading. Empty for pipelines, swaps and
+  // matrices.
   std::string add(const Row& row);
 
  private:

@@ -1,5 +1,5 @@
-// Takes the tables that show rows beside one another. A terminal and a page each have a sink, so
-// both show the same. Threads: one at a time.
+// The interface through which tables of rows are printed. The terminal and the HTML page each
+// implement it, so both show the same tables. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ class TableSink {
  public:
   virtual ~TableSink() = default;
   virtual void line(const std::string& text) = 0;
-  // `title` is empty if the lines above say what the table has. A row's `after` has notes.
+  // `title` is empty if the lines before describe the table. A row's `after` has the row's notes.
   virtual void table(const std::string& title, base::TextColumns columns,
                      const std::vector<base::TextRow>& rows) = 0;
   virtual void note(const std::string& text) = 0;  // about the table above
 };
 
-// The tables have at most `width` columns, if the figures allow.
+// Tables have at most `width` columns, unless the figures need more.
 class TextSink final : public TableSink {
  public:
   explicit TextSink(std::size_t width) : width_(width) {}

@@ -23,23 +23,23 @@ std::string counted(std::size_t count, std::string_view one);
 // Breaks a text into lines of at most 80 columns with an indent of `indent` spaces. Breaks between
 // words if possible.
 std::string wrapped(std::string text, std::size_t indent);
-// wrapped() for a line below a row of a table.
+// Wraps and indents a note that stands below a row of a table.
 std::string note(std::string text);
-// "2 of 8 rows unproven: WHY", with the reason of the first one. Empty: none is.
+// "2 of 8 rows unproven: WHY", with the reason of the first one. Empty if no row is unproven.
 std::string unprovenWords(std::span<const Row> rows);
 // "12%" for 0.12; "-" for no value.
 std::string percent(std::optional<double> part);
-// The same, of a ceiling.
+// Returns the reached percentage of the ceiling; "-" for no ceiling.
 std::string ofMax(const std::optional<Ceiling>& ceiling);
-// Joins the words of a row's shares, each once: by `separator` within a stage, and by host memory
-// between two stages of a staged path.
+// Joins the words of a row's shares, each once, by `separator`. Between two stages of a staged
+// path, words for host memory join them.
 std::string stagesWords(const Row& row, std::string_view separator,
                         const std::function<std::string(const ProvenShare&)>& words);
 // Returns a row's ways and devices, and whether they are proven: "tcp/socket on eth0, proven".
 // Empty if the path is unknown.
 std::string pathWords(const Row& row);
-// Returns the largest part of transfers that could have been skipped unnoticed: "<10%", "none",
-// "-".
+// Returns which part of the transfers could have been skipped unnoticed: "<10%", "none", or "-" if
+// nothing was checked.
 std::string skipsWords(const Row& row);
 // Returns a line for each device of a row with several GPUs, and one about their sum.
 std::vector<std::string> deviceLines(const Row& row);

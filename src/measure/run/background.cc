@@ -41,7 +41,7 @@ Failure Background::stop() {
   return {};
 }
 
-// Posts each transfer again when it ends, in the order of the posts.
+// Keeps kBackgroundDepth transfers in flight: posts each again after it has ended, in turn.
 void Background::run(Flow& flow) const {
   const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
   const auto start = Clock::now();
@@ -53,12 +53,12 @@ void Background::run(Flow& flow) const {
         flow.failure = std::move(done).error();
       continue;
     }
-    // Its deadline ends each wait.
+    // No timeout is needed, because the transfer's own deadline ends the wait.
     if (auto done = flow.transfers[ended++ % kBackgroundDepth].wait(); !done)
       flow.failure = std::move(done).error();
     const auto now = Clock::now();
     flow.longest_gap_s = std::max(flow.longest_gap_s, seconds(now - last));
-    if (!stopped_) ++counted;  // the others run without new ones behind them
+    if (!stopped_) ++counted;  // after stop(), fewer are in flight, so their rate does not count
     if (!stopped_ || counted == 0) last = now;
   }
   flow.ended += ended;

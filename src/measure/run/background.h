@@ -18,20 +18,20 @@ namespace viaduct::measure {
 
 class Background {
  public:
-  // Two devices between which the transfers go, at these addresses.
+  // The peer, and the addresses of the memory at both ends of a flow's transfers.
   struct Ends {
     Peer peer;
     std::uint64_t here = 0, there = 0;
-    proof::Claim claim = {};  // without its path
+    proof::Claim claim = {};  // with an empty path, which the flow fills in
   };
-  // Plans a flow: `bytes` is the size of each transfer.
+  // Plans a flow of transfers of `bytes` bytes each.
   Status add(Agent& agent, const Ends& ends, std::uint64_t bytes, std::string require);
   // Starts a thread for each flow.
   void start();
-  // Returns when no transfer is in flight: the failure of a flow, if one has failed.
+  // Waits until no transfer is in flight. Returns the failure of a flow, if one has failed.
   Failure stop();
 
-  void mark();  // counts begin here
+  void mark();  // resets the counts of claims() and figures()
   std::vector<proof::Claim> claims() const;
   BackgroundShare figures() const;
 
@@ -42,11 +42,11 @@ class Background {
     std::vector<Transfer> transfers = {};
     std::thread thread = {};
     Failure failure = {};
-    Path before = {};           // carried at mark()
+    Path before = {};           // path of the bytes carried before mark()
     std::uint64_t ended = 0;    // transfers since mark()
-    std::uint64_t counted = 0;  // of these, those that ended before stop()
-    double seconds = 0;         // in which these ended
-    double longest_gap_s = 0;   // between two ends
+    std::uint64_t counted = 0;  // the part of `ended` before stop()
+    double seconds = 0;         // the time of the `counted` transfers
+    double longest_gap_s = 0;   // the longest between two completions
   };
   void run(Flow& flow) const;
 

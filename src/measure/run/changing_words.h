@@ -1,5 +1,5 @@
 // The words of a stream that change before each of its transfers, so that no two transfers of a set
-// carry equal bytes. Threads: the lane's within a run, else the engine's.
+// carry equal bytes. Threads: the lane's during a run, the engine's between runs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class ChangingWords final : public LaneMarks {
   enum class Way : std::uint8_t {
     kWrite,   // a word of the source gets a new value
     kRead,    // a word of the destination is spoilt, and the transfer has to overwrite it
-    kBounce,  // as kWrite, and the echo has to bring the word back
+    kBounce,  // as kWrite, and the echo must bring back the new value
     kEcho,    // as kWrite, at the answering end of a ping-pong
   };
   struct Facts {
@@ -26,7 +26,7 @@ class ChangingWords final : public LaneMarks {
     Way way = Way::kWrite;
     std::uint64_t depth = 1;  // transfers in flight
     std::uint64_t dice = 0;   // a secret number
-    bool whole = false;       // every block changes, and not only a word
+    bool whole = false;       // whole blocks change before each transfer, not only a word
     bool by_transfer = true;  // false: nothing changes within a run
   };
   explicit ChangingWords(const Facts& facts);
@@ -36,17 +36,18 @@ class ChangingWords final : public LaneMarks {
 
   // Gives all words of a set new values, between two runs.
   Status change(std::uint64_t set);
-  // The changing words of a set, with their present values.
+  // Returns the changing words of a set, with their present values.
   std::vector<ChangedWord> words(std::uint64_t set) const;
-  // The seed of a set whose blocks change as a whole; 0: it has not changed yet.
+  // Returns the seed of the present contents of a set if its blocks change as a whole. 0: not
+  // changed yet.
   std::uint64_t seedOf(std::uint64_t set) const { return seeds_.empty() ? 0 : seeds_[set]; }
 
-  // Starts the counts.
+  // Resets the counts of checked() and missed().
   void mark() { checked_ = missed_ = 0; }
-  // The transfers that were checked by kRead and kBounce, and how many brought nothing.
+  // Return how many transfers kRead and kBounce have checked, and how many brought nothing.
   std::uint64_t checked() const { return checked_; }
   std::uint64_t missed() const { return missed_; }
-  // The first error of a change within a run: a GPU's driver failed.
+  // Returns the first error of a change during a run. Only a GPU's driver can fail.
   const Status& failure() const { return failure_; }
 
  private:
@@ -61,7 +62,7 @@ class ChangingWords final : public LaneMarks {
   std::vector<ChangedWord> places_;
   std::vector<std::byte*> first_;   // the words of set 0
   std::size_t width_ = 0;           // bytes of a word
-  std::uint64_t next_ = 0;          // in places_
+  std::uint64_t next_ = 0;          // index in places_ of the word that changes next
   std::vector<Expected> expected_;  // of the transfers in flight
   std::vector<std::uint64_t> seeds_;
   std::uint64_t checked_ = 0, missed_ = 0;

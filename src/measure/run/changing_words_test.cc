@@ -8,7 +8,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Two sets of four blocks, of which each transfer uses one.
+// Has memory for two sets of four blocks. Each transfer uses one of the sets.
 class Changing : public ::testing::Test {
  protected:
   using Way = ChangingWords::Way;

@@ -1,4 +1,4 @@
-// The CPU time of this process and of its host, from a moment on. Threads: one at a time.
+// The CPU time that this process and its host have used since start. Threads: one at a time.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -25,8 +25,8 @@ class CpuWatch {
   }
 
  private:
-  // The clock is read first here and last there. On a busy machine this thread may wait in between,
-  // and the kernel must not count more time than the clock.
+  // The clock is read first here, and last in used(). So the clock's interval contains the
+  // kernel's, even if this thread has to wait between the readings.
   Clock::time_point begun_ = Clock::now();
   double used_ = host::ownProcessorSeconds();
   std::optional<host::ProcessorUse> machine_ = host::processorUse();

@@ -24,7 +24,7 @@ bool hasFailed(const Rounds::Round& round) {
                              [](const RoundShare& share) { return share.failure.has_value(); });
 }
 
-// Returns the time of a transfer of the slowest stream in a round.
+// Returns the seconds of one transfer of the slowest stream in a round.
 double secondsOf(const Rounds::Round& round) {
   double slowest = 0;
   for (const RoundShare& share : round)
@@ -45,7 +45,8 @@ double secondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// The member that comes last waits for nobody, so the shortest exchange is one without waiting.
+// Returns the results of a warm-up round. The last member to come to an exchange does not wait, so
+// the shortest exchange is the time without waiting.
 WarmUp warmUpOf(const Rounds::Round& round, const WarmUp& before) {
   WarmUp out{.seconds = secondsOf(round), .exchange = before.exchange};
   for (const RoundShare& share : round) {
@@ -90,8 +91,8 @@ class Engine {
   }
 
  private:
-  // This function and those that return Result<bool> return false if a member failed and the rows
-  // are over.
+  // Like all functions here that return Result<bool>, returns false if a member failed, which ends
+  // the rows.
   Result<bool> steps() {
     auto done = prepare();
     if (!done && worker_.stop.load()) return std::move(done).error();
@@ -112,7 +113,7 @@ class Engine {
     return timed();
   }
 
-  // Waits for all members. They compare the contents after the last run.
+  // Waits for all members. In doing so, the members compare the contents after the last run.
   Result<bool> barrier() {
     for (bool again = true; again;) {
       VIADUCT_TRY(auto answers, member_.exchange(last_ != nullptr ? last_->answer() : ""));
@@ -120,7 +121,7 @@ class Engine {
       again = false;
       if (last_ == nullptr) return true;
       auto compared = last_->compare(*answers);
-      // All members see the same answers, so all of them fail here or none.
+      // All members see the same answers, so either all of them fail here or none does.
       if (!compared) member_.keep(std::move(compared).error());
       again = compared && *compared;
     }
@@ -152,8 +153,8 @@ class Engine {
     return moveAlone(row);
   }
 
-  // Lets only the first of several devices move, for a quarter of the row's time. The rate shows
-  // what the other devices add.
+  // Lets only the first of several devices move, for a quarter of the row's time. Its rate is the
+  // base for the scaling with more devices.
   Result<bool> moveAlone(TimedRow& row) {
     if (!row.transfers->moveAlone(true)) return true;
     const Goal& all = row.schedule.repeat;
@@ -185,7 +186,7 @@ class Engine {
     return endRows();
   }
 
-  // The rows have their run number `i` in turns.
+  // Makes run number `i` of each row, one row after the other.
   Result<bool> turn(std::uint64_t i) {
     const bool backwards = i % 2 != 0 && rows_.front().transfers->anyOrder();
     for (std::size_t k = 0; k < rows_.size(); ++k) {
@@ -247,7 +248,7 @@ class Engine {
     VIADUCT_TRY(Rounds::Round round, runRound(row, goal));
     row.meter.end();
     row.clock.look();
-    row.cpu.add(cpu.used());  // a member works for others while it waits here for them
+    row.cpu.add(cpu.used());  // includes the wait, in which it serves the others
     return round;
   }
 
@@ -268,7 +269,8 @@ class Engine {
     return {.orders = orders_, .look = [this, &row] { return look(row); }};
   }
 
-  // A transfer knows only its own peer. Failures of other members end it too.
+  // Watches a running row: reports intervals, and ends the transfers if a member has failed or
+  // asked to stop. A transfer itself only notices failures of its own peer.
   Clock::time_point look(TimedRow& row) {
     report(row, row.meter.look(Clock::now(), row.transfers->bytesMoved()));
     row.clock.look();
@@ -280,7 +282,7 @@ class Engine {
 
   void lookForStop() {
     if (!member_.lookForStop()) return;
-    // A failed transfer may already have given the order to cancel.
+    // Must not replace kCancel, which a failed transfer may have ordered already.
     Order from = Order::kGoOn;
     orders_.compare_exchange_strong(from, Order::kFinish);
     if (Clock::now() > member_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
@@ -303,7 +305,7 @@ class Engine {
   RowMember member_;
   std::vector<TimedRow> rows_;
   Orders orders_{Order::kGoOn};
-  RowTransfers* last_ = nullptr;  // of the last run, until its contents are compared
+  RowTransfers* last_ = nullptr;  // the last run's row, until its contents are compared
   // When this member entered and left the last barrier.
   Clock::time_point entered_at_ = {}, left_at_ = {};
 };

@@ -1,4 +1,5 @@
-// Measures rows: prepares, warms up, times, stops, checks and claims, whatever a row moves.
+// Measures rows of any kind: prepares, warms up, times, stops and checks their transfers, and
+// collects their claims.
 // Threads: one, besides those that the row's transfers start.
 #pragma once
 

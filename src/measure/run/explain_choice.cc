@@ -47,7 +47,7 @@ Result<Buffer> bufferOf(const ExplainRequest& request, Agent& agent,
   return Buffer::make(agent, bytesOf(kind), kind, kLabel);
 }
 
-// An agent with all requested backends that open, and the errors of the others.
+// An agent with all requested backends that open, and the errors of the backends that do not.
 struct Ends {
   std::optional<Agent> agent = {};  // none: no backend opens
   std::vector<BackendInfo> refused = {};
@@ -75,7 +75,8 @@ Result<Ends> openWhatOpens(Settings settings) {
   return out;
 }
 
-// A requested name and requested ports can serve only one agent. The other process gets them.
+// Returns settings for this process's agent. Only one agent can have a requested name and requested
+// ports, so the other process gets them.
 Settings ofThisEnd(Settings settings) {
   if (!settings.name.empty()) settings.name += "-0";
   settings.listen = listenHere(settings.rails);
@@ -126,7 +127,7 @@ class OtherEnd {
       if (::getppid() != parent) ::_exit(1);
       card.out = base::Fd();
       stay.in = base::Fd();
-      // The explaining process prints the same messages about backends.
+      // Drops this process's messages, because the explaining process prints the same ones.
       if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
         ::dup2(nowhere, STDERR_FILENO);
       ::_exit(serve(request, std::move(card.in), stay.out) ? 0 : 1);
@@ -240,7 +241,7 @@ std::vector<causes::Cause> causesHere(const ExplainRequest& request) {
   return causes::causesOf(scene);
 }
 
-// Staging comes after all backends.
+// Returns the first backend that carries `op` directly, or else the first that carries it staged.
 const ExplainedBackend* firstOf(const std::vector<ExplainedBackend>& all, OpKind op, bool far) {
   for (const bool staged : {false, true})
     for (const ExplainedBackend& one : all)

@@ -23,14 +23,14 @@ struct ExplainRequest {
   Buffer::Kind memory = {};
   std::optional<std::uint32_t> initiator_gpu = {}, target_gpu = {};  // as in Spec
   std::string require = {};   // a requirement as in TransferOptions::require
-  std::uint32_t threads = 2;  // of all processes here that need a processor at the same time
+  std::uint32_t threads = 2;  // threads on this machine that need a processor at the same time
 };
 
 // An attempt to move one block by one backend.
 struct Attempt {
   OpKind op = OpKind::kWrite;
   bool carried = false;
-  bool staged = false;    // through host memory of both ends
+  bool staged = false;    // the bytes are staged through host memory of both ends
   std::string text = {};  // the path, or the reason of the failure
 };
 
@@ -42,7 +42,7 @@ struct ExplainedBackend {
   bool carries(OpKind op, bool staged) const;
 };
 
-// The NICs that the rails of a backend use, and the memory that they serve.
+// The NICs that a backend's rails use, ordered by distance from some memory.
 struct Serving {
   std::string backend = {};
   std::string memory = {};                   // "this memory", "node 1", "GPU 0000:18:00.0"
@@ -53,13 +53,13 @@ struct Explanation {
   std::vector<ExplainedBackend> backends = {};  // in the order in which the agent tries them
   ExplainRequest asked = {};
   std::vector<Serving> serving = {};
-  bool stored = false;                     // with storage in the place of the other process
-  std::vector<causes::Cause> causes = {};  // that may slow rows here
+  bool stored = false;                     // the other end is storage and not a process
+  std::vector<causes::Cause> causes = {};  // causes that may slow rows on this machine
 
   // Returns the first backend that carries `op`, or null.
   const ExplainedBackend* chosen(OpKind op) const;
-  // Returns the first backend that carries `op` and moves bytes between hosts, or null. It is the
-  // choice between two hosts if it reaches the peer there.
+  // Returns the first backend that carries `op` and can move bytes between hosts, or null. Between
+  // two hosts, the agent chooses this backend if it reaches the peer.
   const ExplainedBackend* betweenHosts(OpKind op) const;
 };
 

@@ -57,18 +57,18 @@ Result<Flow> Flow::plan(Agent& agent, const Peer& peer, const FlowOptions& optio
 
 // Returns the number of chunks, over all passes, that this transfer and those before it move.
 std::uint64_t Flow::chunksUpTo(std::size_t transfer) const {
-  const std::uint64_t each = chunks_ / transfers_.size();  // one, or all
+  const std::uint64_t each = chunks_ / transfers_.size();  // 1 chunk, or all chunks
   return times_ * chunks_ + (transfer + 1) * each;
 }
 
-// One pass through all transfers. A chunk is posted once the chunk before it in the same place of
-// the ring has ended.
+// One pass through all transfers of a flow. In a ring, a chunk is posted after the earlier chunk in
+// the same place of the ring has ended.
 class Flow::Pass {
  public:
   Pass(Flow& flow, const std::atomic<bool>& cancel, const Neighbours& neighbours)
       : flow_(flow), cancel_(cancel), neighbours_(neighbours) {}
 
-  // Returns kNow after all bytes have moved.
+  // Moves all bytes, and returns kNow. Returns kComplete or kBroken if a neighbour ended the pass.
   Result<RingGate::Turn> run() {
     while (goesOn()) postOrEnd();
     while (inFlight() > 0) end();
@@ -126,7 +126,7 @@ class Flow::Pass {
   Status first_failure_ = Ok{};
   std::size_t posted_ = 0, ended_ = 0;
   Clock::time_point busy_since_;
-  RingGate::Turn turn_ = RingGate::Turn::kNow;  // of the next transfer
+  RingGate::Turn turn_ = RingGate::Turn::kNow;  // whether the next transfer may be posted
 };
 
 Path Flow::path() const { return carriedBy(transfers_).since(before_); }

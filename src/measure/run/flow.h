@@ -1,4 +1,5 @@
-// Transfers of a pipeline: each stage alone, and the whole pipeline. Threads: see the functions.
+// The flows of a pipeline, which move bytes again and again: a stage alone, or a part of the whole
+// pipeline. Threads: see the functions.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -21,19 +22,19 @@ namespace viaduct::measure::pipeline {
 // One side of a flow.
 struct FlowSide {
   PinInfo pin = {};
-  bool ring = false;  // the chunks of the flow pass through a ring; else the side has all bytes
+  bool ring = false;  // the side is a ring of chunks; false: it has all bytes
 };
 
 struct FlowOptions {
   std::uint64_t bytes = 0;
   Chunking chunks = {};
-  std::string require = {};  // as TransferOptions has it
+  std::string require = {};  // as TransferOptions::require
 };
 
-// The rings between a flow and its neighbours in a chain. Null: there is no neighbour.
+// The gates of the rings between a flow and its neighbours in a chain. Null: no neighbour there.
 struct Neighbours {
-  RingGate* before = nullptr;  // the flow empties it
-  RingGate* after = nullptr;   // the flow fills it
+  RingGate* before = nullptr;  // of the ring that the flow empties
+  RingGate* after = nullptr;   // of the ring that the flow fills
 
   // Returns whether chunks with numbers below `end` may be moved. Waits up to `patience` for each
   // ring.
@@ -45,27 +46,27 @@ struct Neighbours {
 // A copy that moves its bytes again and again. Threads: one at a time.
 class Flow {
  public:
-  // Plans the copy from memory or storage of this agent into that of `peer`. It is one
-  // transfer. With a ring, it is a transfer for each chunk, as many at once as the ring has room
-  // for.
+  // Plans the copy from memory or storage of this agent into memory or storage of `peer`. The copy
+  // is one transfer. With a ring, each chunk is a transfer, and as many are in flight as the ring
+  // has room for.
   static Result<Flow> plan(Agent& agent, const Peer& peer, const FlowOptions& options,
                            const FlowSide& from, const FlowSide& into);
 
   // Moves the bytes until `enough` is set, at least once. Calls `moved` after the first time.
-  // Returns early with an error, or once `cancel` is set. A flow with a neighbour before it goes on
-  // until it has moved all bytes of that neighbour, or until a neighbour has failed.
+  // Returns early with an error, or once `cancel` is set. A flow with a neighbour before it
+  // continues until it has moved all bytes of that neighbour, or until a neighbour has failed.
   Status run(const std::atomic<bool>& enough, const std::atomic<bool>& cancel,
              const std::function<void()>& moved, const Neighbours& neighbours = {});
 
-  // Of all runs. Any thread.
+  // Returns how often all bytes have moved, in all runs. Any thread.
   std::uint64_t allTimes() const { return all_times_->load(std::memory_order_relaxed); }
   // The next six functions describe the last run().
   std::uint64_t times() const { return times_; }
-  std::chrono::nanoseconds busy() const { return busy_; }  // with a chunk in flight
-  std::chrono::nanoseconds took() const { return took_; }  // up to the end of the last transfer
+  std::chrono::nanoseconds busy() const { return busy_; }  // time with a chunk in flight
+  std::chrono::nanoseconds took() const { return took_; }  // time until the last transfer ended
   Clock::time_point began() const { return began_; }
-  std::uint64_t bytes() const { return bytes_; }  // each time
-  Path path() const;                              // of all times together
+  std::uint64_t bytes() const { return bytes_; }  // bytes of one pass
+  Path path() const;                              // of all passes together
 
  private:
   Flow(std::uint64_t bytes, std::uint64_t at_once, std::uint64_t chunks)
@@ -77,7 +78,7 @@ class Flow {
   std::uint64_t at_once_;  // transfers in flight
   std::uint64_t chunks_;   // of all transfers
   std::vector<Transfer> transfers_ = {};
-  Path before_ = {};  // carried before the last run()
+  Path before_ = {};  // the path of all bytes before the last run()
   std::unique_ptr<std::atomic<std::uint64_t>> all_times_ =
       std::make_unique<std::atomic<std::uint64_t>>(0);
   std::uint64_t times_ = 0;

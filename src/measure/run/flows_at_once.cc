@@ -11,7 +11,8 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-// Time between looks at a stop, at the group and at notes, which wake no waiting thread.
+// How often the waiting thread checks for a stop request, a failed group, and notes. None of these
+// wakes the thread.
 constexpr std::chrono::milliseconds kLookAround{20};
 
 // A flow in a thread of its own.
@@ -70,7 +71,8 @@ class AtOnce {
         changed_.wait_until(held, until);
         continue;
       }
-      // A flow may wait for the other member's news.
+      // Waits for notes instead of `changed_`, because a flow may be blocked until the other
+      // member's news about the shared ring arrives.
       held.unlock();
       if (const auto note = scene_.agent.waitNote(until)) hear(*note);
       held.lock();
@@ -86,8 +88,8 @@ class AtOnce {
     if (order == Order::kCancel) cancel_.store(true);
     if (scene_.across != nullptr) scene_.across->tellAgain();
   }
-  // Tells the other member that these flows have moved their bytes. If the note cannot be sent, the
-  // member is gone, and the group reports that.
+  // Tells the other member that all flows here have moved their bytes once. If the note cannot be
+  // sent, the other member is gone, and the group reports that.
   void tellOnce() {
     if (scene_.other == nullptr || std::exchange(told_, true)) return;
     static_cast<void>(tell({.moved = true}));
@@ -110,7 +112,7 @@ class AtOnce {
 
   const FlowsScene& scene_;
   const Clock::time_point until_;
-  std::vector<Running> running_;  // what is in one is guarded by mutex_, except its flow
+  std::vector<Running> running_;  // mutex_ guards each entry except its flow
   std::mutex mutex_;
   std::condition_variable changed_;  // a flow has moved its bytes once, or has ended
   std::atomic<bool> enough_{false}, cancel_{false};

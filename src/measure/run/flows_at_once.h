@@ -1,5 +1,5 @@
-// Runs flows of two members at the same time, so that each competes with all others. Threads: one,
-// besides those that it starts.
+// Runs flows of two members at the same time, so that each flow competes with all other flows.
+// Threads: one, besides those that it starts.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -23,9 +23,9 @@ struct OwnFlow {
 struct FlowsScene {
   Agent& agent;
   const Moving& moving;
-  const Peer* other;   // null: the other member has no flow at this time
-  std::uint64_t part;  // tells the parts of a measurement apart, and is the same at both members
-  RingGate* across = nullptr;  // of the ring between a flow of each member
+  const Peer* other;   // null: the other member has no flow in this part
+  std::uint64_t part;  // number of this part of the measurement, which is the same at both members
+  RingGate* across = nullptr;  // of the ring between the two members' flows
 };
 
 // The news that a member sends to the other one.
@@ -39,10 +39,10 @@ auto fields(base::Is<FlowNews> auto& news) {
                     news.ring.broken);
 }
 
-// Each flow repeats for `duration`, and until every flow of both members has moved its bytes once.
-// So the slowest one never runs alone. Both members call it at the same time, and an error of one
-// ends the flows of both. Without own flows it returns at once. The first flow of a chain decides
-// how often the chain repeats.
+// Repeats each flow for `duration`, and until every flow of both members has moved its bytes once.
+// So the slowest flow never runs alone. Both members call this at the same time, and an error of
+// one member ends the flows of both. Without own flows, returns at once. The first flow of a chain
+// decides how often the chain repeats.
 Status runAtOnce(const std::vector<OwnFlow>& own, const FlowsScene& scene,
                  std::chrono::nanoseconds duration);
 

@@ -117,7 +117,7 @@ TEST_F(FlowsAtOnce, OfAChainEndWithTheFirstFailure) {
   EXPECT_FALSE(runChain(24h)) << "the first flow failed";
 }
 
-// A member with a flow in its own memory, and its gate of a ring between both members.
+// A member with a flow in its own memory, and the member's gate of the ring between both members.
 struct ChainMember {
   explicit ChainMember(const std::string& name)
       : agent(

@@ -27,7 +27,7 @@ constexpr int kTurn = 50;  // milliseconds between two looks at the stop flag
   if (::getppid() != parent) ::_exit(1);  // the parent died before prctl() took effect
   ::signal(SIGINT, SIG_IGN);  // Ctrl-C on the terminal is for the parent, which then sends SIGTERM
   const int written = base::writeAll(to.get(), work());
-  // Not exit(): the parent flushes and closes the inherited objects.
+  // _exit() and not exit(), because the parent flushes and closes the inherited objects.
   ::_exit(written == 0 ? 0 : 1);
 }
 

@@ -34,7 +34,7 @@ TEST(InChild, AStopRequestReachesTheChild) {
   sigset_t term, before;
   ::sigemptyset(&term);
   ::sigaddset(&term, SIGTERM);
-  ::pthread_sigmask(SIG_BLOCK, &term, &before);  // also in the child, which so misses no signal
+  ::pthread_sigmask(SIG_BLOCK, &term, &before);  // the child inherits this and misses no signal
   const auto text = inChild(
       [&] {
         int got = 0;

@@ -12,14 +12,14 @@ class Plan {
  public:
   explicit Plan(std::span<const GpuMember> by_rank) : by_rank_(by_rank), turns_(by_rank.size()) {}
 
-  // The GPU of a member's device, or an empty id.
+  // Returns the id of the GPU of a member's device, or an empty text.
   std::string gpuOf(std::uint32_t rank, std::uint32_t device) const {
     const auto& gpus = by_rank_[rank].gpus;
     const auto at = std::ranges::find(gpus, device, &proof::GpuPlace::device);
     return at == gpus.end() ? "" : at->id;
   }
 
-  // Adds both directions, at the first member of the host that has both GPUs.
+  // Adds the copies in both directions to the first member of the host that has both GPUs.
   void add(const std::string& boot_id, const std::string& one, const std::string& other) {
     const auto member = std::ranges::find_if(by_rank_, [&](const GpuMember& some) {
       return some.boot_id == boot_id && has(some, one) && has(some, other);
@@ -31,7 +31,7 @@ class Plan {
   }
 
   std::vector<GpuTurn> turns() && {
-    std::map<std::string, std::uint32_t> next;  // by host
+    std::map<std::string, std::uint32_t> next;  // the next free turn, by host
     for (std::size_t rank = 0; rank < turns_.size(); ++rank)
       if (!turns_[rank].copies.empty()) turns_[rank].turn = next[by_rank_[rank].boot_id]++;
     return std::move(turns_);

@@ -30,8 +30,8 @@ struct GpuTurn {
   std::uint32_t turn = 0;
   std::vector<GpuCopy> copies = {};
 };
-// Returns the turns by rank. Each copy of a host is measured once, by a member whose devices have
-// both GPUs. Copies between GPUs that no member has both of are left out.
+// Returns the turns by rank. Each copy on a host is measured once, by a member whose devices have
+// both GPUs. If no member has both GPUs of a copy, the copy is left out.
 std::vector<GpuTurn> gpuTurns(const Layout& layout, std::span<const GpuMember> by_rank);
 
 }  // namespace viaduct::measure

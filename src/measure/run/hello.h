@@ -13,7 +13,7 @@
 namespace viaduct::measure {
 
 struct MemberHello {
-  Failure failure = {};  // the member takes no part, because it cannot open its agent
+  Failure failure = {};  // why the member cannot take part: its agent does not open
   std::vector<Option> options = {};
   host::Facts host = {};
   Build build = {};

@@ -29,8 +29,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kTurn = 50ms;        // how often the watcher looks for a reason to stop
-constexpr auto kLastPatience = 3s;  // for a process that was asked to end
-constexpr auto kNotice = 1s;        // for the group's own report of the end, which says more
+constexpr auto kLastPatience = 3s;  // how long a process may take to end after SIGTERM
+constexpr auto kNotice = 1s;        // wait for the group's own error, which has more details
 
 // SIGTERM sets this flag in a forked member.
 StopFlag asked_to_end{false};
@@ -52,7 +52,8 @@ Result<std::string> freshToken() {
   return token;
 }
 
-// A requested name and requested ports can serve only one agent. The first target gets the ports.
+// Returns the request for one rank. Only one agent can have the requested name and ports. The first
+// target gets the ports.
 RunRequest forRank(const RunRequest& request, std::uint32_t rank) {
   RunRequest own = request;
   own.rank = rank;
@@ -125,7 +126,7 @@ class Child {
     const auto written = ::write(words, outcome.problem.data(), outcome.problem.size());
     ::_exit(written < 0 ? 2 : 1);
   }
-  // Not exit(): the parent flushes and closes the inherited objects.
+  // _exit() and not exit(), because the parent flushes and closes the inherited objects.
   ::_exit(0);
 }
 
@@ -143,8 +144,8 @@ Result<std::unique_ptr<Child>> forkChild(const RunRequest& request, std::uint32_
 
 using Children = std::vector<std::unique_ptr<Child>>;
 
-// Sets `over` if the user wants to stop. Also sets it if a child has ended and rank 0 has not
-// noticed, because rank 0 may wait for that child.
+// Sets `over` if the user wants to stop, or if a child has ended and rank 0 has not noticed. In the
+// second case rank 0 may wait for the ended child.
 class Watcher {
  public:
   Watcher(const Children& children, const StopFlag& stop)
@@ -165,7 +166,7 @@ class Watcher {
     std::optional<Clock::time_point> ended;
     while (!done_.load()) {
       constexpr int kMilliseconds = std::chrono::milliseconds(kTurn).count();
-      // The descriptor of an ended child stays readable, so poll() would not wait.
+      // Sleeps, because the descriptor of an ended child stays readable, and poll() would not wait.
       if (ended)
         std::this_thread::sleep_for(kTurn);
       else if (::poll(fds.data(), fds.size(), kMilliseconds) > 0)
@@ -184,7 +185,7 @@ void endAll(Children& children, bool at_once) {
   for (const auto& child : children) child->end(until);
 }
 
-// Replaces rank 0's guess by the facts about a child that was killed.
+// If a child was killed, replaces rank 0's guess of the problem by what is known about the child.
 void explain(const Children& children, const RunRequest& request, const StopFlag& stop,
              RunOutcome& out) {
   if (out.end == RunEnd::kComplete || stop.load()) return;
@@ -211,7 +212,7 @@ RunOutcome runOnThreads(const RunRequest& request, const Progress& progress, con
     others.emplace_back(
         [own = forRank(request, rank), &over] { static_cast<void>(runAsMember(own, {}, over)); });
   RunOutcome out = runAsMember(forRank(request, 0), progress, stop);
-  // After a complete run, another member may still wait for the last message of the run.
+  // Not after a complete run, when another member may still wait for the last message of the run.
   if (out.end != RunEnd::kComplete) over.store(true);
   for (std::thread& other : others) other.join();
   return out;

@@ -83,8 +83,8 @@ Error noSuchGpu(std::uint32_t number, std::size_t count) {
           .cause = "CUDA_VISIBLE_DEVICES, or a container, hides GPUs"};
 }
 
-// The part of the row's path that copies between GPUs and host memory on one host. Null: there is
-// none, or the row was staged.
+// Returns the only share of the row's path if it is a copy by a GPU on one host. Otherwise, for
+// example if the row was staged, returns null.
 const ProvenShare* copyOf(const Row& row) {
   if (row.path.size() != 1 || row.path[0].stage != 0) return nullptr;
   const BackendFacts* const facts = backendFacts(row.path[0].backend);
@@ -126,7 +126,7 @@ RunRequest ofCell(RunRequest run, const Cell& cell) {
   return run;
 }
 
-// Returns the member that a report of a matrix names: this host.
+// Returns the member that a matrix's report names, which stands for this host.
 RunMember thisHost() {
   const host::Facts facts = host::facts();
   return {.name = facts.hostname, .role = "all", .host = facts};
@@ -137,7 +137,7 @@ std::string wordsOf(const Cell& cell) {
                      cell.processes == 1 ? "one process" : "two processes");
 }
 
-// Returns the rows of a cell. A row that was not measured says why.
+// Measures a cell in a child process. A row that could not be measured has the reason.
 std::vector<Row> measureCell(const RunRequest& run, const std::vector<SeenGpu>& gpus,
                              const Cell& cell, const StopFlag& stop) {
   auto measured = valueOfChild<RowsOrProblem>(
@@ -208,7 +208,7 @@ std::vector<Cell> cellsOf(const MatrixRequest& request) {
 RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
                          const Progress& progress, const StopFlag& stop) {
   const std::vector<Cell> cells = cellsOf(request);
-  // Measured here once, for the processes of all cells.
+  // Measures the memory rates here once, for the child processes of all cells.
   proof::memoryRates(largestWorkingSet(run.spec));
   RunOutcome out{.members = {thisHost()}};
   out.members.front().build = run.build;
@@ -216,7 +216,7 @@ RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
   for (std::size_t i = 0; i < cells.size() && !stop.load(); ++i) {
     if (progress.turn) progress.turn(i, wordsOf(cells[i]));
     std::vector<Row> rows = measureCell(ofCell(run, cells[i]), request.gpus, cells[i], stop);
-    if (stop.load()) break;  // the cell is not whole
+    if (stop.load()) break;  // the cell's measurement is not complete
     if (progress.finished) std::ranges::for_each(rows, progress.finished);
     std::ranges::move(rows, std::back_inserter(out.rows));
   }

@@ -26,11 +26,11 @@ Result<std::vector<SeenGpu>> seeGpus(const Settings& settings,
                                      const std::vector<std::uint32_t>& numbers,
                                      const StopFlag& stop);
 
-// One end of a copy. Nothing: host memory.
+// One end of a copy: the number of a GPU. Nothing: host memory.
 using Place = std::optional<std::uint32_t>;
 std::string placeName(const Place& place);  // "host", "GPU 0"
 
-// The copies from one place to another.
+// The copies from one place to another, by one process or by two.
 struct Cell {
   Place from = {}, to = {};
   std::uint32_t processes = 1;
@@ -45,13 +45,13 @@ struct MatrixRequest {
 // Returns the cells in the order in which they are measured.
 std::vector<Cell> cellsOf(const MatrixRequest& request);
 
-// Measures the cells, one after the other, until `stop` is set. Each cell has the two rows of
-// `run`, a rate and a latency, between GPUs of its own. `progress` hears of each cell as of a turn.
-// The rows of a failed cell say why.
+// Measures the cells, one after the other, until `stop` is set. For each cell, measures the two
+// rows of `run`, a rate and a latency, between the cell's GPUs. Calls Progress::turn for each cell.
+// The rows of a failed cell have the reason.
 RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
                          const Progress& progress, const StopFlag& stop);
 
-// Says which GPUs there are, and which reach one another.
+// Returns lines that name the GPUs, and say which of them reach one another.
 std::vector<std::string> gpuWords(const std::vector<SeenGpu>& gpus);
 
 }  // namespace viaduct::measure::matrix

@@ -15,7 +15,7 @@ SeenGpu gpu(std::uint32_t number, std::vector<std::uint32_t> peers) {
 
 TEST(GpuMatrix, HasEachOrderedPairAndEachGpuWithItselfAndWithTheHost) {
   const std::vector<Cell> cells = cellsOf({.gpus = {gpu(0, {}), gpu(3, {})}, .processes = {1, 2}});
-  ASSERT_EQ(cells.size(), 16U);  // 9 places less host to host, in one process and in two
+  ASSERT_EQ(cells.size(), 16U);  // 3 x 3 pairs without host to host, in one process and in two
   std::vector<std::string> pairs;
   for (const Cell& cell : cells)
     pairs.push_back(

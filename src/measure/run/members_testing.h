@@ -1,5 +1,5 @@
 // The members of a run as threads of one process, over the fake fabric, for tests. Threads: one,
-// except where a comment says more.
+// unless a function's comment allows more.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace viaduct::measure {
 
 class Members {
  public:
-  // `heard` is that of every member, and `fake` what their backend pretends.
+  // Every member gets `heard`. `fake` configures the fake backend of all members.
   explicit Members(Spec spec, const std::string& faults = {}, const Heard& heard = {},
                    const std::string& fake = {})
       : spec_(std::move(spec)), stops_(spec_.layout.processes()), stop_by_(stops_.size()) {
@@ -59,9 +59,9 @@ class Members {
     for (std::thread& thread : threads) thread.join();
     return rows;
   }
-  // As a signal at this member. Any thread.
+  // Sets the member's stop flag, as a signal would. Any thread.
   void stop(std::uint32_t rank) { stops_[rank].store(true); }
-  // The rank that ended the last row, as this member knows it.
+  // Returns the rank that ended the last row, as member `rank` knows it.
   std::optional<std::uint32_t> stopBy(std::uint32_t rank) const { return stop_by_[rank]; }
 
  private:

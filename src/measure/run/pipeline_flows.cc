@@ -46,7 +46,7 @@ struct PipelineFlows::Opening {
   Failure failure = {};
   std::uint64_t bytes = 0;
   std::string identity = {};            // of the source, on this host
-  std::vector<std::byte> digests = {};  // of the source's chunks; empty: a pattern
+  std::vector<std::byte> digests = {};  // of the source's chunks; empty: the contents are a pattern
 
   friend auto fields(base::Is<Opening> auto& o) {
     return std::tie(o.failure, o.bytes, o.identity, o.digests);
@@ -95,7 +95,7 @@ Status PipelineFlows::allWell(const Status& mine) {
   return firstFailure(all);
 }
 
-// Rank 0 opens the source. Then all members know the size and the contents.
+// Rank 0 opens the source and tells all members its size and contents.
 Status PipelineFlows::shareSource() {
   Opening own;
   if (worker_.rank == 0)
@@ -212,7 +212,8 @@ Expected PipelineFlows::contentsOf(const Route& route) const {
                            route.from.kind == End::Kind::kRing ? chunks().ring_chunks : 0);
 }
 
-// Returns the route whose source has the contents that route `i` of the case moves.
+// Returns the route whose source determines the bytes that route `i` of the case moves. In a chain,
+// that is the first route.
 const Route& PipelineFlows::originOf(const Case& one, std::uint32_t i) const {
   return routes_[one.chain ? one.routes.front() : i];
 }
@@ -268,7 +269,7 @@ Status PipelineFlows::run(const Case& one, const Goal& goal, const Moving& movin
   return runAtOnce(own, scene, goal.time);
 }
 
-// Returns the number of chunks for which the memory of an end has places.
+// Returns the number of chunks for which the memory of an end has room.
 std::uint64_t PipelineFlows::placesIn(const End& end) const {
   return end.kind == End::Kind::kRing ? chunks().ring_chunks : chunks().countOf(bytes_);
 }
@@ -279,7 +280,7 @@ std::vector<FlowReport> PipelineFlows::reports(const Case& one) const {
     if (!flows_[i]) continue;
     const Flow& flow = *flows_[i];
     const Path path = flow.path();
-    // With one route the flow may carry several stages of the pipeline.
+    // If the case has only one route, its flow may carry several stages, each with its busy time.
     out.push_back({.route = i,
                    .times = flow.times(),
                    .bytes = flow.times() * flow.bytes(),
@@ -299,7 +300,8 @@ std::vector<proof::Claim> PipelineFlows::claims(const Case& one) const {
     const Route& route = routes_[i];
     const bool loads = route.from.kind == End::Kind::kStorage,
                stores = route.into.kind == End::Kind::kStorage;
-    // Between memory and the storage of one member. Otherwise storage is a stage of the path.
+    // True for copies between memory and storage of one member. Other flows with storage are
+    // staged, and their path has a stage for the storage.
     const bool stored = loads != stores && route.from.rank == route.into.rank;
     out.push_back({.peer = route.into.rank,
                    .op = stored && loads ? OpKind::kRead : OpKind::kWrite,

@@ -1,5 +1,6 @@
-// One member's part of a pipeline: its files, objects and memory, and the flows between them. The
-// rows of the pipeline share it. Threads: one at a time, besides those that run() starts for flows.
+// One member's part of a pipeline: its files, objects and memory, and the flows between them. All
+// rows of the pipeline share one PipelineFlows. Threads: one at a time, besides the threads that
+// run() starts for flows.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -35,8 +36,8 @@ auto fields(base::Is<FlowReport> auto& r) {
 class PipelineFlows {
  public:
   explicit PipelineFlows(WorkerState& worker);
-  // Opens the storage, allocates the memory, and connects to the other member. All members call it,
-  // and each of them returns the first failure of any.
+  // Opens the storage, allocates the memory, and connects to the other member. All members
+  // call this, and each returns the first failure of any member.
   Status open();
 
   const Pipeline& pipeline() const { return *worker_.spec.pipeline; }
@@ -45,8 +46,8 @@ class PipelineFlows {
   std::size_t cases() const { return cases_.size(); }
 
   // Writes fresh contents into source memory, and zeros into all other memory. A destination file
-  // has other contents than those expected: each round writes an epoch of its own, and the pipeline
-  // follows a store.
+  // is not cleared: each round has its own epoch, so the file's old contents are not accepted. The
+  // pipeline's case comes after a case that stores other contents.
   Status fill(const Case& one);
   // Runs this member's flows of the case, at the same time as those of the other member.
   Status run(const Case& one, const Goal& goal, const Moving& moving);
@@ -96,7 +97,7 @@ class PipelineFlows {
   Expected source_contents_;
   Memories memories_;
   std::optional<Peer> self_, other_;
-  std::vector<std::unique_ptr<Flow>> flows_;  // by route; null: the other member initiates it
+  std::vector<std::unique_ptr<Flow>> flows_;  // by route; null: the other member initiates the flow
 };
 
 }  // namespace viaduct::measure::pipeline

@@ -1,5 +1,5 @@
-// The memory of one member at the ends of its flows: its contents before a part of a round, and
-// their check after it. Threads: one at a time.
+// The memory of one member at the ends of its flows. Writes the contents before each part of a
+// round, and checks them afterwards. Threads: one at a time.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -18,17 +18,19 @@ namespace viaduct::measure::pipeline {
 
 class Memories {
  public:
-  // `kind`: of host memory that has all bytes. The settings name the library of the GPU's driver.
+  // `kind` is the kind of host memory for ends that hold all bytes. The settings name the library
+  // of the GPU's driver.
   Memories(Settings settings, const Chunking& chunks, Buffer::Kind kind)
       : settings_(std::move(settings)), chunks_(chunks), kind_(std::move(kind)) {}
 
   // Allocates the memory of an end, for transfers of this size. Ends with equal labels share it.
   Status make(Agent& agent, const End& end, std::uint64_t bytes);
 
-  // The next two do nothing if the end is storage, or memory of another member.
+  // fill() and clear() do nothing if the end is storage, or memory of another member.
   Status fill(const End& end, const Expected& contents);
   Status clear(const End& end);
-  // Returns a description of the first wrong bytes, or nothing. A ring has the last chunks.
+  // Returns a description of the first wrong bytes, or nothing. Of a ring, checks the last chunks,
+  // which are still there.
   Result<Wrong> mismatch(const End& end, const Expected& contents);
 
  private:

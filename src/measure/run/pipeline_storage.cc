@@ -38,8 +38,8 @@ Error systemFault(const char* operation, const std::string& path, std::string re
   return error;
 }
 
-// Makes a file of this size. Removes its name before it has contents, so that no kill leaves a file
-// behind. Returns no descriptor if a file of that name exists.
+// Makes a file of this size. Removes the name before the file has contents, so that a killed
+// process leaves no file behind. Returns no descriptor if a file of that name exists.
 Result<base::Fd> makeUnnamed(const char* operation, const std::string& path, std::uint64_t bytes) {
   base::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd && errno == EEXIST) return fd;
@@ -68,7 +68,8 @@ Status writeContents(const base::Fd& fd, const std::string& path, const StorageO
       return wrongFile("write", Code::kExhausted, path, "the disk took a part of the bytes",
                        "free room, or choose a smaller size");
   }
-  // Without the page cache, the first reads would wait for the write-back.
+  // Flushes the file. Otherwise the first reads, which bypass the page cache, would wait for the
+  // write-back.
   if (::fdatasync(fd.get()) != 0) return systemFault("fdatasync", path);
   ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   return Ok{};
@@ -194,7 +195,8 @@ Result<Wrong> PinnedStorage::read(Agent& agent, const Chunking& chunks, const Vi
     }
     return Wrong();
   }
-  // Not through the agent: the check must not share its faults.
+  // Reads the file directly and not through the agent, so that an agent's fault cannot hide in the
+  // check.
   memory.resize(chunks.chunk_bytes);
   for (std::uint64_t i = 0; i < chunks.countOf(bytes()); ++i) {
     const Chunk chunk = chunks.chunk(bytes(), i);

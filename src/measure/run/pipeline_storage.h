@@ -21,7 +21,7 @@ namespace viaduct::measure::pipeline {
 inline constexpr std::uint64_t kUsualBytes = std::uint64_t{128} << 20U;
 
 // A pinned file or object. Files that the benchmark makes lose their names at once. So they vanish
-// with the process, however it ends.
+// with the process, even if it is killed.
 class PinnedStorage {
  public:
   // The epoch of the contents of a made source.
@@ -29,14 +29,14 @@ class PinnedStorage {
 
   static Result<PinnedStorage> source(Agent& agent, const Storage& storage,
                                       const StorageOptions& options);
-  // `options.bytes` is not 0.
+  // Opens or makes the destination. `options.bytes` must not be 0.
   static Result<PinnedStorage> destination(Agent& agent, const Storage& storage,
                                            const StorageOptions& options);
 
   std::uint64_t bytes() const { return pin_.size(); }
   bool made() const { return made_; }
   const Storage& storage() const { return storage_; }
-  // Equal for two files that are the same file of one host. Empty for objects.
+  // Returns a text that is equal for the same file on one host. Empty for objects.
   std::string identity() const;
 
   // Passes each chunk of the contents to `visit` until it returns a text.

@@ -136,7 +136,7 @@ TEST_F(StorageTest, OverwriteTakesAnExistingFileOrMakesOne) {
   EXPECT_FALSE(std::filesystem::exists(path("new")));
 }
 
-// A mounted file system would be destroyed.
+// Writing to a device in use would destroy its mounted file system.
 TEST_F(StorageTest, ADeviceInUseIsNotOverwritten) {
   make("disk", std::string(kMiB, 'x'));
   const viaduct::testing::LoopDevice device(path("disk"));

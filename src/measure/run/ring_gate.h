@@ -1,4 +1,4 @@
-// The order between two flows of a chain: one fills a ring, and the other one empties it. Threads:
+// Orders two flows of a chain: one flow fills a ring, and the other flow empties it. Threads:
 // any.
 #pragma once
 
@@ -25,7 +25,8 @@ class RingGate {
  public:
   RingGate(std::uint64_t chunks, std::uint64_t places) : chunks_(chunks), places_(places) {}
 
-  // Called after each change by a flow of this member. False: call it again with tellAgain().
+  // Called after each change by a flow of this member. If it returns false, tellAgain() calls it
+  // again.
   using Tell = std::function<bool(const RingCounts&)>;
   void tellWith(Tell tell) { tell_ = std::move(tell); }
   void tellAgain();
@@ -33,14 +34,14 @@ class RingGate {
   void hear(const RingCounts& counts);
 
   enum class Turn : std::uint8_t { kNow, kLater, kComplete, kBroken };
-  // Return whether all chunks with numbers below `end` may be filled or emptied. Wait for it, up to
-  // `patience`.
+  // Wait up to `patience` until all chunks with numbers below `end` may be filled or emptied.
+  // Return whether they may.
   Turn toFill(std::uint64_t end, std::chrono::nanoseconds patience);
   Turn toEmpty(std::uint64_t end, std::chrono::nanoseconds patience);
-  // All chunks with numbers below `end` are filled or emptied.
+  // Report that all chunks with numbers below `end` are filled or emptied.
   void fill(std::uint64_t end);
   void empty(std::uint64_t end);
-  // No chunk will be filled any more. The last ones may still be emptied.
+  // Reports that no further chunk will be filled. Filled chunks may still be emptied.
   void complete();
   // Ends the other flow early.
   void fail();

@@ -28,7 +28,7 @@ TEST(RingGate, APlaceIsFilledAgainAfterItWasEmptied) {
   EXPECT_EQ(gate.toFill(5, 0s), Turn::kLater);
 }
 
-// Compares with a ring that knows the last chunk of each place.
+// Compares RingGate with a model that stores the last chunk of each place.
 TEST(RingGate, EachPassBeginsAtTheFirstPlace) {
   for (const std::uint64_t chunks : {1U, 2U, 5U, 6U, 7U})
     for (const std::uint64_t places : {1U, 2U, 3U, 6U, 9U}) {

@@ -39,7 +39,7 @@ Result<std::vector<std::string>> RowMember::gather(std::string value, bool ends_
   auto all = worker_.gather(value);
   exchange_s_ = std::chrono::duration<double>(Clock::now() - start).count();
   if (all || !worker_.stop.load()) return all;
-  // Transfers of other members may still run, so ask all members to stop.
+  // At the end of a round, transfers of other members may still run. So asks all members to stop.
   if (ends_round) requestStop();
   const StopFlag never{false};
   return worker_.group.gather(std::move(value), stopSeen() + kLastWords, never);

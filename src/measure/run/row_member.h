@@ -1,5 +1,5 @@
-// Tells the other members of a row of this one's failure, reports and request to stop. After a
-// request to stop, the members still compose the row. Threads: one.
+// Exchanges failures, reports and stop requests between this member of a row and the others. After
+// a stop request, the members still compose the row. Threads: one.
 #pragma once
 
 #include <chrono>
@@ -25,21 +25,22 @@ class RowMember {
   void keepFailureOfOthers();
   const Failure& failure() const { return failure_; }
 
-  // Returns true once a member has asked to stop. Tells the other members if it is this one.
+  // Returns true once a member has asked to stop. If this process's stop flag is set, tells the
+  // other members.
   bool lookForStop();
   // Returns when the request was first seen here. The first call records the present time.
   Clock::time_point stopSeen();
 
-  // As WorkerState::gather(), but a stop request does not end it at once.
+  // Like WorkerState::gather(), but after a stop request continues for up to kLastWords.
   Result<std::vector<std::string>> gather(std::string value);
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell();
-  // The same, and exchanges what the members tell each other. Nothing: a member has failed.
+  // Like allWell(), and returns the values `told` of all members. Nothing: a member has failed.
   Result<std::optional<std::vector<std::string>>> exchange(const std::string& told);
   // Exchanges the reports of a round, with this member's failure and the stop request that it
   // knows.
   Result<Rounds::Round> report(RoundShare share);
-  // The rank that asked to stop, by the reports of a round. So it is the same at all members.
+  // The rank that asked to stop, from the reports of a round. So all members return the same rank.
   std::optional<std::uint32_t> stopBy() const { return stop_by_; }
   // Exchanges the shares of the row, with this member's failure. Rank 0 gets the row.
   Result<Composed> finish(RowShare share, const Workload& row, const Rounds& rounds);

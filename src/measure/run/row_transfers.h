@@ -17,10 +17,10 @@
 
 namespace viaduct::measure {
 
-// What moving transfers listen to.
+// The orders for moving transfers, and the callback by which the engine watches them.
 struct Moving {
   Orders& orders;
-  // Watches the row: call it again at the returned time at the latest.
+  // Watches the row. The transfers must call this again no later than at the returned time.
   std::function<Clock::time_point()> look;
   bool over() const {
     look();
@@ -28,29 +28,30 @@ struct Moving {
   }
 };
 
-// All members of a run have the same rows. The engine makes the same calls in the same order at all
-// of them, with a barrier between them.
+// The interface of a row's transfers. All members of a run have the same rows. At all members the
+// engine makes the same calls in the same order, with barriers between runs.
 class RowTransfers {
  public:
   virtual ~RowTransfers() = default;
 
   // The row, with what prepare() has found out, such as the size of a source.
   virtual const Workload& row() const = 0;
-  // Tells the row from those with which it takes turns.
+  // Returns a name that tells the row from the rows with which it takes turns.
   virtual std::string name() const { return {}; }
-  // True if the rows that take turns may do so in any order: then every second round is backwards.
+  // True if rows may take turns in any order. The engine then reverses the order in every second
+  // round.
   virtual bool anyOrder() const { return false; }
   // Plans all transfers, and writes the first contents.
   virtual Status prepare() = 0;
-  // The rounds before the timed ones.
+  // Returns the goals of the untimed rounds before the first run.
   virtual std::vector<Goal> warmUp() const { return {}; }
-  // The runs of the row. `warm` is of the last warm-up round.
+  // Returns the runs of the row. `warm` has the results of the last warm-up round.
   virtual Schedule schedule(const WarmUp& warm) = 0;
   // Lets only the first of several devices move. False: the row has no such round.
   virtual bool moveAlone(bool /*on*/) { return false; }
   // Writes new contents after the warm-up.
   virtual Status refill() { return Ok{}; }
-  // Path and counts begin here.
+  // Resets path and counts, before the first run.
   virtual void begin() = 0;
 
   // Writes the contents that the next run moves.
@@ -60,24 +61,24 @@ class RowTransfers {
   virtual std::uint64_t bytesMoved() const = 0;  // by this member in all rounds so far
   // Adds this member's part of the last round.
   virtual void tell(RoundShare& round) const = 0;
-  // The reports of all members for a round. `run` is null before the first run, and if a member has
-  // failed.
+  // Takes the reports of all members for a round that has ended. `run` is null before the first
+  // run, and if a member has failed.
   virtual Status ended(const Rounds::Round& /*round*/, const Goal* /*run*/) { return Ok{}; }
-  // Returns this member's words to the others about the contents after a run. No member learns them
-  // before all have told theirs.
+  // Returns this member's answer to the others about the contents after a run. Members get the
+  // answers only after all members have given theirs.
   virtual std::string answer() { return {}; }
-  // The answers of all members. Returns true at all members if they have to answer again.
+  // Takes the answers of all members. Returns true, then at all members, if they must answer again.
   virtual Result<bool> compare(const std::vector<std::string>& /*answers*/) { return false; }
-  // After the last run, before the counters are read.
+  // Called after the last run, before the device counters are read.
   virtual Status finish() { return Ok{}; }
   // Checks the contents after the last run. `stopped`: a member has asked to stop.
   virtual Status check(bool /*stopped*/) { return Ok{}; }
 
-  // The bytes that the transfers claim to have moved since begin().
+  // Returns the bytes that the transfers claim to have moved since begin().
   virtual std::vector<proof::Claim> claims() const = 0;
   // Adds this member's part of the row.
   virtual void tell(RowShare& row) const = 0;
-  // Adds what only these transfers know to the row. Only at rank 0.
+  // Adds the figures that only this kind of transfers has to the composed row. Only at rank 0.
   virtual void complete(Composed& /*made*/) const {}
 };
 

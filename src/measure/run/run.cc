@@ -24,7 +24,8 @@ constexpr auto kGoodbye = 5s;
 constexpr auto kHello = 30s;
 constexpr auto kBelieved = "believed";
 
-// A member that may become rank 0 runs the meeting place if its address belongs to this host.
+// If this member may become rank 0 and the place's address belongs to this host, starts the server
+// of the meeting place.
 Result<std::unique_ptr<meet::EmbeddedServer>> serve(const RunRequest& request) {
   const bool may_lead = request.rank_is_wish || request.rank.value_or(0) == 0;
   if (!request.place->serve || !may_lead) return std::unique_ptr<meet::EmbeddedServer>();
@@ -48,7 +49,7 @@ Result<std::unique_ptr<meet::Group>> join(meet::GroupPlace& place, const RunRequ
                            .about = std::move(about)};
   auto joined = place.join(wanted, until, stop);
   if (joined || !wanted.rank || !request.rank_is_wish) return joined;
-  // Errors that the rank does not cause would repeat.
+  // Other errors do not come from the rank, so joining with any rank would fail again.
   const Error refused = std::move(joined).error();
   if (refused.code != Code::kBusy && refused.code != Code::kInvalid) return refused;
   wanted.rank.reset();
@@ -59,7 +60,7 @@ Result<std::unique_ptr<meet::Group>> join(meet::GroupPlace& place, const RunRequ
   return joined;
 }
 
-// Without a group, no worker can have died.
+// Changes kPeerLost to kTimeout: before the group has formed, no worker can have died.
 Error notMet(Error error) {
   if (error.code == Code::kPeerLost) error.code = Code::kTimeout;
   return error;
@@ -86,7 +87,7 @@ class MemberRun {
  private:
   Status measure(Result<Agent>& agent) {
     VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
-    std::size_t first = 0;  // of the rows that take turns now
+    std::size_t first = 0;  // index of the first of the rows that take turns now
     const auto turn = [&](std::size_t number, const std::string& what) {
       if (progress_.turn) progress_.turn(first + number, what);
     };
@@ -126,7 +127,7 @@ class MemberRun {
     }
     std::vector<Workload> rows = spec_.rows;
     std::erase_if(rows, [&](const Workload& row) { return confined.contains(row.backend); });
-    // If all rows use confined backends, they run: their errors tell the reason.
+    // If all rows use confined backends, keeps them all, because their errors tell the reason.
     if (rows.empty() || rows.size() == spec_.rows.size()) return spec_.rows;
     if (progress_.left_out)
       progress_.left_out({confined.begin(), confined.end()}, spec_.rows.size() - rows.size());
@@ -161,8 +162,8 @@ class MemberRun {
     if (progress_.finished) progress_.finished(out_.rows.back());
   }
 
-  // `by` comes from the reports of a round. So every member ends its run after this row, and needs
-  // no message.
+  // Ends the run after this row. `by` comes from the reports of a round, so all other members end
+  // their runs here too, without a message.
   Status interrupted(std::uint32_t by) {
     out_.end = RunEnd::kInterrupted;
     out_.problem = by == out_.rank ? "interrupted" : interruptedAt(by);
@@ -209,7 +210,8 @@ class MemberRun {
     return Ok{};
   }
 
-  // The reason that ended the group is better than this member's error.
+  // Returns the error to report. If another member caused it, the group's reason replaces this
+  // member's error.
   Status explained(Error error) {
     if (stop_.load()) {
       // Sends the stop first, so that a member that gets both messages reports a stop and no
@@ -238,7 +240,7 @@ class MemberRun {
   std::unique_ptr<meet::Group> group_;
 };
 
-// Calls `visit` at the member's meeting place, with a server if this member runs it.
+// Calls `visit` at the member's meeting place. Runs the place's server if this member has to.
 template <class Visit>
 auto visiting(const RunRequest& request, const Progress& progress, Visit visit)
     -> decltype(visit(std::declval<meet::GroupPlace&>())) {
@@ -254,7 +256,7 @@ auto visiting(const RunRequest& request, const Progress& progress, Visit visit)
   return done;
 }
 
-// If a device is missing, the error lists the existing devices.
+// Opens the agent. If a device is missing, the error lists the existing devices.
 Result<Agent> openAgent(const Settings& settings, const std::string& require) {
   auto agent = Agent::open(settings);
   if (!agent) {
@@ -291,7 +293,7 @@ RunOutcome runAsMember(const RunRequest& request, const Progress& progress, cons
   if (stop.load())
     out.end = RunEnd::kInterrupted;
   else if (out.end == RunEnd::kComplete)
-    // A run of one process has lost a store of objects.
+    // In a run of one process, the lost peer is an object store and not a worker.
     out.end = done.error().code == Code::kPeerLost && request.spec.layout.processes() > 1
                   ? RunEnd::kWorkerDied
                   : RunEnd::kFailed;

@@ -30,36 +30,36 @@ struct RunRequest {
   Spec spec = {};
   Settings settings = {};  // of the agents
   Build build = {};        // of this member
-  // Nothing: all members run on this machine.
+  // Where members meet. Nothing: all members run on this machine.
   std::optional<meet::PlaceOptions> place = {};
-  // For runLocally(): the members are threads of this process, in place of processes.
+  // For runLocally(): the members are threads of this process and not processes.
   bool on_threads = false;
   std::string group = "default";
   std::optional<std::uint32_t> rank = {};
   // True: the member takes any free rank if `rank` is taken or out of range.
   bool rank_is_wish = false;
-  // True: the user named no backend. Then a backend that needs both ends on one host has no rows
-  // where a pair is on two hosts.
+  // True if the user named no backend. A backend that needs both ends on one host then gets no rows
+  // if a pair is on two hosts.
   bool usual_backends = false;
-  std::chrono::nanoseconds patience = std::chrono::minutes(3);  // for all members to join
+  std::chrono::nanoseconds patience = std::chrono::minutes(3);  // time for all members to join
 };
 
 struct Progress {
-  // Receives a line about a departure from the request that does not end the run.
+  // Receives a line if the run differs from the request, such as by another rank, and continues.
   std::function<void(const std::string& line)> remark = {};
   base::SayWaiting waiting = {};  // names the missing members during a long wait
   std::function<void(std::uint32_t rank, const std::vector<RunMember>& members)> joined = {};
   // Called before the first row if backends have no rows. `rows` is the number of missing rows.
   std::function<void(const std::vector<std::string>& backends, std::size_t rows)> left_out = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
-  // Called before each round of rows that take turns. `number` grows with the rounds up to that of
-  // the last of these rows.
+  // Called before each round of rows that take turns. `number` grows from the number of the first
+  // of these rows to the number of the last.
   std::function<void(std::size_t number, const std::string& what)> turn = {};
-  // The next two are called while a row runs, as Heard has them. They are about the streams of this
+  // tick() and interval() are called while a row runs, as in Heard. They report the streams of this
   // process.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};
-  // As Heard has it.
+  // As Heard::preparing.
   std::function<void(const char* what, std::uint64_t done, std::uint64_t of)> preparing = {};
   std::function<void(const Row& row)> finished = {};
 };
@@ -77,7 +77,7 @@ struct RunOutcome {
   std::uint32_t rank = 0;    // this member's rank
   std::vector<RunMember> members = {};
   bool believed = true;  // if complete: every row is valid, as rank 0 told all ranks
-  // Only at rank 0.
+  // The rows and their conclusions, only at rank 0.
   std::vector<Row> rows = {};
   std::vector<std::string> conclusions = {};  // of each row: the limit of its rate
 };

@@ -10,18 +10,18 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kFewest = 12;    // transfers of a stream, if the row has a duration
-constexpr std::uint64_t kTimedRuns = 3;  // of a repeat, if it has enough transfers
-constexpr std::uint64_t kParts = 6;      // of a repeat
+constexpr std::uint64_t kFewest = 12;    // fewest transfers of a stream if the row has a duration
+constexpr std::uint64_t kTimedRuns = 3;  // timed runs of a repeat that has enough transfers
+constexpr std::uint64_t kParts = 6;      // parts of a repeat
 constexpr std::uint64_t kOfARun = 8;     // fewest transfers of a timed run, for each in flight
-// A backend that skips one transfer in ten is caught in 999 rows of 1,000 by 66 checks, since
-// 0.9^66 is less than 0.001. A few more are a margin.
+// 66 checks catch a backend that skips one transfer in ten in 999 rows of 1,000, because 0.9^66 is
+// less than 0.001. The other checks are a margin.
 constexpr std::uint64_t kChecks = 72;
-constexpr std::uint64_t kFewestShort = 6;  // short runs of a row, however long they take
+constexpr std::uint64_t kFewestShort = 6;  // fewest short runs of a row, even if they take long
 // Short runs may take this part of the row's time, and a little more.
 constexpr double kPartOfRow = 0.1, kMoreSeconds = 0.05;
-constexpr std::uint64_t kExchanges = 2;     // of a run
-constexpr double kExchangeSeconds = 1;      // of a row's short runs
+constexpr std::uint64_t kExchanges = 2;     // exchanges of a run
+constexpr double kExchangeSeconds = 1;      // for exchanges of a row's short runs
 constexpr double kComparedPerSecond = 4e9;  // bytes that both ends compare
 
 std::uint64_t ceilOf(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
@@ -39,7 +39,7 @@ class Planner {
   Planner(const Spec& spec, const Workload& row, const ScheduleFacts& facts)
       : spec_(spec), row_(row), facts_(facts), random_(facts.warm.dice) {}
 
-  // Every transfer is checked, in runs of as many transfers as are in flight.
+  // Returns a schedule that checks every transfer, in runs of as many transfers as are in flight.
   Schedule full() const {
     const std::uint64_t all =
         transfersOf(spec_, row_, facts_.warm.seconds + kExchanges * facts_.warm.exchange);
@@ -72,13 +72,15 @@ class Planner {
   }
 
   Goal wholeRepeat() const {
-    // An operation has ended when its last pair has, so all pairs move the same number of them.
+    // An operation of a pattern ends when its last pair ends. So all pairs must make the same
+    // number of transfers.
     if (row_.iterations != 0 || spec_.layout.pattern())
       return {.iterations = transfersOf(spec_, row_, facts_.warm.seconds)};
     return {.iterations = kFewest, .time = spec_.duration};
   }
 
-  // Each run has at least half of its equal share, so that no part of the row is very short.
+  // Splits a repeat into timed runs at random. Each run has at least half of an equal share, so
+  // that no part of the row is very short.
   std::vector<Goal> timedRuns(const Goal& whole) {
     const std::uint64_t all = transfersOf(spec_, row_, facts_.warm.seconds);
     const std::uint64_t count =
@@ -103,14 +105,14 @@ class Planner {
     return out;
   }
 
-  // A repeat has its part of the checks, as far as there is time for them.
+  // Adds short untimed runs, until the repeat has its part of the checks or the time is used up.
   void addShortRuns(std::vector<Goal>& runs, const Goal& whole) {
     if (spec_.verify == Verified::kOff) return;
     const double row = std::max(
         secondsOf(whole.time),
         static_cast<double>(transfersOf(spec_, row_, facts_.warm.seconds)) * facts_.warm.seconds);
     double left = kPartOfRow * row + kMoreSeconds / spec_.repeat;
-    // Between far hosts and on busy ones exchanges take long, so they have an allowance of their
+    // Exchanges between distant or busy hosts take long. So they have a time allowance of their
     // own.
     double exchanges = kExchangeSeconds / spec_.repeat;
     std::uint64_t missing = checksEveryRead() ? 0 : ceilOf(kChecks, spec_.repeat);
@@ -159,14 +161,14 @@ Goal Schedule::run(std::uint64_t number) const {
 
 bool everyReadIsChecked(const Spec& spec, const Workload& row) {
   const bool gpu = spec.initiator_gpu || (spec.bidirectional && spec.target_gpu);
-  const bool matrix = spec.layout.scheme == Scheme::kMatrix;  // some blocks may be smaller
+  const bool matrix = spec.layout.scheme == Scheme::kMatrix;  // some pairs' blocks may be smaller
   return row.op == OpKind::kRead && !row.kv && !gpu && !spec.ping_pong && !matrix &&
          row.block_bytes >= sizeof(std::uint64_t);
 }
 
 Schedule scheduleOf(const Spec& spec, const Workload& row, const ScheduleFacts& facts) {
   Planner planner(spec, row, facts);
-  // A check of a KV row looks at each page.
+  // KV rows use the full schedule even for samples, because a sample has words of each page.
   const bool full = spec.verify == Verified::kFull || (row.kv && spec.verify == Verified::kSampled);
   Schedule out = full ? planner.full() : planner.mixed();
   if (out.repeat.time > Duration(0))

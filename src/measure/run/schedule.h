@@ -13,27 +13,27 @@ namespace viaduct::measure {
 // In a run all streams move at the same time, between two barriers.
 struct Schedule {
   std::vector<Goal> mixed = {};  // the runs of all repeats; empty: all runs are equal and timed
-  Goal repeat = {};              // of all timed runs of a repeat together
+  Goal repeat = {};              // the goal of all timed runs of a repeat together
   std::uint64_t repeats = 1;
   std::uint64_t timed_of_repeat = 1;  // timed runs of a repeat
   bool every_transfer = false;        // every transfer is checked
-  bool refills = false;               // new contents in every run, which uses each set once
-  Interrupted planned = {};           // the length of a row that is not ended early
+  bool refills = false;               // every run has new contents, and uses each set at most once
+  Interrupted planned = {};           // the row's length unless it ends early
 
-  // The number of runs, and one of them.
+  // runs() returns the number of all runs, and run() returns the goal of one run.
   std::uint64_t runs() const { return mixed.empty() ? repeats * timed_of_repeat : mixed.size(); }
   Goal run(std::uint64_t number) const;
 };
 
-// Returns true if each transfer of each stream is a read into host memory, where the lanes check
-// it.
+// Returns true if each transfer of each stream is a read that the lanes can check. Such a read goes
+// into host memory, and is not a KV, ping-pong or matrix row.
 bool everyReadIsChecked(const Spec& spec, const Workload& row);
 
-// The results of the warm-up, alike at all members.
+// The results of the warm-up, equal at all members.
 struct WarmUp {
   double seconds = 0;      // of a transfer of the slowest stream
   double exchange = 0;     // seconds of an exchange between the members
-  std::uint64_t dice = 0;  // a number that nobody knew before the warm-up has ended
+  std::uint64_t dice = 0;  // a random number that nobody could know before the warm-up ended
 };
 struct ScheduleFacts {
   WarmUp warm = {};

@@ -57,7 +57,7 @@ class StageTransfers final : public RowTransfers {
     if (run == nullptr) return Ok{};
     count();
     VIADUCT_CHECK(keep(round));
-    // A stopped run has no time for a check that may read a file.
+    // After a stop request there is no time for a check, because it may read a file.
     if (std::ranges::any_of(round, [](const RoundShare& one) { return one.stop_by.has_value(); }))
       return Ok{};
     VIADUCT_TRY(const PipelineFlows::Checked checked, flows_->check(case_));
@@ -96,7 +96,7 @@ class StageTransfers final : public RowTransfers {
   }
 
  private:
-  // The rate of a chain is that of its last flow.
+  // True if the flow's rate counts. Of a chain, only the rate of the last flow counts.
   bool isRated(const FlowReport& flow) const {
     return !case_.chain || flow.route == case_.routes.back();
   }

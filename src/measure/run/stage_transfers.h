@@ -9,7 +9,7 @@
 
 namespace viaduct::measure::pipeline {
 
-// `flows` is open, and all rows of the pipeline share it.
+// `flows` must be open. All rows of the pipeline share `flows`.
 std::unique_ptr<RowTransfers> stageTransfers(WorkerState& worker, const Workload& row,
                                              std::shared_ptr<PipelineFlows> flows);
 

@@ -46,10 +46,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kAnnounced = 10s;  // for the other end's pin to be announced
-// Sets of a stream that are compared after a run, besides those in flight: as many, and with as
-// many bytes.
+// The most sets of a stream that are compared after a run, and the most bytes of these sets. At
+// least as many sets as transfers in flight are compared.
 constexpr std::uint64_t kComparedSets = 72, kComparedBytes = std::uint64_t{1} << 20U;
-// Sets of a stream whose words change between two runs, besides those in flight.
+// The most sets of a stream whose words change between two runs, or the number in flight if larger.
 constexpr std::uint64_t kChangedSets = 16;
 
 std::string labelOf(Role role, const Pair& pair) {
@@ -79,7 +79,7 @@ class StreamTransfers final : public RowTransfers {
     return refill();
   }
 
-  // The first transfer may register memory and open connections, so its time says little.
+  // The first round is a single transfer, because that may register memory and open connections.
   std::vector<Goal> warmUp() const override {
     return {{.iterations = 1, .timed = false}, warmGoal(spec_, row_)};
   }
@@ -114,8 +114,8 @@ class StreamTransfers final : public RowTransfers {
     background_.mark();
   }
 
-  // If storage is read, the receiving memory gets words of an older epoch instead, which a skipped
-  // transfer leaves there.
+  // Gives the sources new contents. If storage is read, the receiving memory instead gets words of
+  // an older epoch, by which a check recognises a skipped transfer.
   Status fill(const Goal& goal) override {
     if (spec_.verify == Verified::kOff) return Ok{};
     if (!schedule_.refills) return changeWords(goal);
@@ -191,7 +191,8 @@ class StreamTransfers final : public RowTransfers {
     return base::packed(sums_, told);
   }
 
-  // First the sums are compared. If some differ, the sources tell what they have sent.
+  // Compares the sums first. If some differ, all members answer again, and the sources describe the
+  // contents that they sent.
   Result<bool> compare(const std::vector<std::string>& answers) override {
     std::vector<StreamSums> sums;
     std::vector<SetContents> told;
@@ -253,7 +254,8 @@ class StreamTransfers final : public RowTransfers {
   }
 
  private:
-  // The lanes of a ping-pong check one of two directions, so they count as one check.
+  // Adds the transfers that the lanes found wrong. A ping-pong's lanes check one direction only, so
+  // all their misses count as one.
   void tellLaneMisses(RowShare& row) const {
     if (row.mismatch.empty()) row.mismatch = "a transfer brought nothing: an older word is there";
     row.missed = std::max(missed_, spec_.ping_pong ? 1 : lane_missed_);
@@ -264,7 +266,7 @@ class StreamTransfers final : public RowTransfers {
     std::uint32_t stream = 0;
     Role role = Role::kInitiator;
     bool echoes = false;  // the answering end of a ping-pong
-    Workload row = {};    // as the stream moves it
+    Workload row = {};    // the part of the row that the stream moves
     std::unique_ptr<Lane> lane;
     LaneTimes last = {};           // of the last round
     std::uint64_t iterations = 0;  // of all timed runs
@@ -295,7 +297,7 @@ class StreamTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // One flow for each pair of devices between which streams of this process move.
+  // Adds a background flow for each pair of devices between which this process's streams move.
   Status planBackground() {
     if (spec_.background == 0) return Ok{};
     std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> pairs;
@@ -366,7 +368,7 @@ class StreamTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // Null: nothing changes within a run.
+  // Returns the words that the lane changes and checks. Null: no word changes within a run.
   LaneMarks* marksOf(const Own& own) const {
     const bool changes = changesWithin(own.stream) || spec_.fresh;
     return changes ? wordsOf(own.stream, own.role) : nullptr;
@@ -426,7 +428,7 @@ class StreamTransfers final : public RowTransfers {
     return storage.store(storedSet(stream, set));
   }
 
-  // Leaves no work to the device that would fall into the next round.
+  // Waits until the storage devices have finished, so that no work delays the next round.
   Status settleStorage() {
     for (WorkerDevice& device : worker_.devices)
       if (device.storage) VIADUCT_CHECK(device.storage->settle());
@@ -442,8 +444,8 @@ class StreamTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // Returns the sets that each stream used in this round. They follow the sets of the rounds
-  // before.
+  // Returns the sets that each stream used in this round. A stream continues after the sets that it
+  // used in earlier rounds.
   std::vector<SetRange> usedIn(const Rounds::Round& round) {
     std::vector<SetRange> used(begun_.size());
     for (const RoundShare& share : round)
@@ -466,7 +468,7 @@ class StreamTransfers final : public RowTransfers {
     if (own.failure) orders.store(Order::kCancel);  // the row is over for all members
   }
 
-  // An end of a stream that this process has.
+  // Returns an end of a stream. The end must be in this process.
   StreamEnd endOf(std::uint32_t stream, Role role) {
     const WorkerDevice& device = *worker_.deviceOf(stream, role);
     StreamEnd out{
@@ -484,17 +486,17 @@ class StreamTransfers final : public RowTransfers {
     return out;
   }
 
-  // The first access to a page takes longer than the transfer to it, so it happens before the timed
-  // rounds.
+  // Touches the receiving memory before the timed rounds, because the first access to a page takes
+  // longer than the transfer to it.
   void touchSinks() {
     if (writesStorage()) return;
     for (const StreamEnd& end : ends(false)) contents_->touch(end);
   }
 
-  // The agent's thread may have accessed the memory that is filled and checked here. Only the other
-  // process has ordered both accesses. The agent's lock, which this call takes, orders them within
-  // this process too. poll() would delay the next run: for a millisecond after it, the agent's
-  // thread leaves all work to the polling thread.
+  // Orders earlier accesses of the agent's thread before accesses to the same memory here. So far
+  // only messages of the other process order them. This call takes the agent's lock, which orders
+  // them in this process too. poll() would delay the next run: for a millisecond after poll(), the
+  // agent's thread leaves all work to the polling thread.
   void orderAfterAgent() const { (void)worker_.agent.peers(); }
 
   // True if a word of each transfer changes within a run. The end that initiates changes it.
@@ -505,13 +507,14 @@ class StreamTransfers final : public RowTransfers {
     return !gpu && !row_.kv && contents_->sets(stream).count >= spec_.depth;
   }
 
-  // The sets whose contents are compared after a run. Each has had a change before its last
-  // transfer. Transfers in flight that share a set do not all use it in a short run.
+  // Returns the sets whose contents are compared after a run. Each of them changed before its last
+  // transfer. If transfers in flight share sets, a short run may not use them all, so none is
+  // compared.
   SetRange compared(std::uint32_t stream, SetRange used) const {
     const std::uint64_t sets = contents_->sets(stream).count;
     if (schedule_.refills) return {used.first, std::min(used.count, sets)};
     if (sets < spec_.depth) return {0, used.count >= spec_.depth ? sets : 0};
-    // If words change only between two runs, they do so in the first sets.
+    // If words change only between two runs, only the first sets of a run have changed words.
     if (!changesWithin(stream))
       return {used.first, std::min({used.count, sets, std::uint64_t{spec_.depth}})};
     const std::uint64_t bytes = workOf(row_, worker_.streams[stream]).bytes();
@@ -521,7 +524,8 @@ class StreamTransfers final : public RowTransfers {
     return {used.first + used.count - count, count};
   }
 
-  // Draws the words that change: at each source, or where storage is read.
+  // Chooses at random the words that change: at each source, or in the receiving memory if storage
+  // is read.
   Status beginWords() {
     words_.resize(worker_.streams.size());
     if (spec_.verify == Verified::kOff) return Ok{};
@@ -550,13 +554,13 @@ class StreamTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // The words of this end, or null.
+  // Returns the changing words of this end, or null.
   ChangingWords* wordsOf(std::uint32_t stream, Role role) const {
     return words_[stream][role == worker_.initiating(stream) ? 0 : 1].get();
   }
 
-  // Changes words of the sets that the next run uses first: at the sources, or where storage is
-  // read.
+  // Changes words of the sets that the next run uses first: at the sources, or in the receiving
+  // memory if storage is read.
   Status changeWords(const Goal& goal) {
     for (const StreamEnd& end : ends(!readsStorage())) {
       ChangingWords* const words = wordsOf(end.stream, end.role);
@@ -570,7 +574,7 @@ class StreamTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // Counts what the lanes have checked.
+  // Counts the transfers that the lanes have checked, and those that they found wrong.
   Status countReads() {
     std::uint64_t checked = 0;
     lane_missed_ = 0;
@@ -597,7 +601,7 @@ class StreamTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // Adds the sums of a set at the ends that are here.
+  // Sums up a set at each end that is in this process.
   Status sumUp(std::uint32_t stream, std::uint64_t set, std::uint64_t key) {
     const Role source = contents_->source(stream);
     std::optional<WordSum> sent;
@@ -610,7 +614,8 @@ class StreamTransfers final : public RowTransfers {
     if (writesStorage()) VIADUCT_CHECK(storageOf(stream).load(storedSet(stream, set)));
     VIADUCT_TRY(const WordSum found, contents_->sum(endOf(stream, other(source)), key, set));
     sumsOf(stream, false).push_back(found);
-    // The next contents may be written before the members answer.
+    // If both ends are here, describes wrong bytes at once, because new contents may be written
+    // before the members answer.
     return sent && *sent != found ? describe(sent_.back()) : Status(Ok{});
   }
 
@@ -620,7 +625,7 @@ class StreamTransfers final : public RowTransfers {
     return known != sums_.end() ? known->sets : sums_.emplace_back(StreamSums{stream, source}).sets;
   }
 
-  // The contents of a set at its source, which is here.
+  // Describes the contents of a set at its source, which must be in this process.
   SetContents sentIn(std::uint32_t stream, std::uint64_t set) const {
     SetContents out{.stream = stream, .set = set, .seed = seed_, .epoch = epoch_};
     const ChangingWords* const words = wordsOf(stream, contents_->source(stream));
@@ -648,7 +653,8 @@ class StreamTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // Describes the wrong bytes of the sets that arrived here. Returns false.
+  // Describes the wrong bytes of the sets that arrived here. Returns false: no further answers are
+  // needed.
   Result<bool> describe(const std::vector<SetContents>& told) {
     for (const SetContents& one : told) {
       if (one.stream >= begun_.size() || one.set >= contents_->sets(one.stream).count)
@@ -665,7 +671,7 @@ class StreamTransfers final : public RowTransfers {
     if (!mismatch_.empty()) return Ok{};
     const Role sink = other(contents_->source(sent.stream));
     if (readsStorage() && storageOf(sent.stream).isGiven()) VIADUCT_CHECK(readAgain(sent));
-    // The echo of a ping-pong has changed words, too.
+    // In a ping-pong, the receiving end has also changed words, for its echo.
     if (const ChangingWords* const words = wordsOf(sent.stream, sink); words && spec_.ping_pong)
       for (const ChangedWord& word : words->words(sent.set)) sent.changed.push_back(word);
     VIADUCT_TRY(const Wrong wrong, contents_->differences(endOf(sent.stream, sink), sent));
@@ -712,7 +718,7 @@ class StreamTransfers final : public RowTransfers {
   std::vector<SetContents> sent_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> wrong_;
   std::uint64_t checks_ = 0, missed_ = 0;
-  std::uint64_t lane_missed_ = 0;  // by the lanes, in all runs so far
+  std::uint64_t lane_missed_ = 0;  // found by the lanes in all runs so far
   std::uint64_t checked_words_ = 0;
   std::string mismatch_;
 };

@@ -20,8 +20,8 @@ constexpr std::uint32_t kHostDevice = 1, kGpuDevice = 0;
 
 }  // namespace
 
-// The memory has room for the largest blocks of the run. The rows that take turns use a part of it,
-// with contents for their blocks.
+// The pools on both sides. Their memory is large enough for the largest row of the run. The rows
+// that now take turns use a part of the memory, with contents for blocks of their size.
 class Pools {
  public:
   void begin(const WorkerState& worker, const Workload& row) {
@@ -59,7 +59,8 @@ class Pools {
                      : device_contents_.fill(devicePool(), gpu);
   }
 
-  // Both memories have the blocks of the source now, and all guards. Returns the first wrong bytes.
+  // After a copy, checks that both pools have the source's blocks, and all guard blocks. Returns
+  // the first wrong bytes.
   Result<std::string> check(Agent& agent) {
     agent.poll();  // orders the accesses of the agent's thread before ours
     VIADUCT_TRY(const Wrong in_gpu, device_contents_.verify(devicePool(), device_->mirror()));
@@ -121,7 +122,7 @@ class Pools {
   }
 
   std::span<std::byte> hostPool() const { return host_->bytes().first(bytes_); }
-  // The mirror of the pool on the GPU.
+  // Returns the host memory that mirrors the pool on the GPU.
   std::span<std::byte> devicePool() const { return device_->bytes().first(bytes_); }
 
   Gpu gpu_;
@@ -161,7 +162,7 @@ class SwapTransfers final : public RowTransfers {
   }
 
   Schedule schedule(const WarmUp& /*warm*/) override {
-    // The rows that take turns share the duration.
+    // The rows that take turns (the two ways to copy the same blocks) share the duration.
     const Duration each = worker_.spec.duration / (2 * worker_.spec.repeat);
     Schedule out{.repeat = {.iterations = 1, .time = each}, .repeats = worker_.spec.repeat};
     out.planned.of_seconds = Seconds(each).count() * worker_.spec.repeat;
@@ -269,7 +270,7 @@ class SwapTransfers final : public RowTransfers {
   const Workload& row_;
   const std::shared_ptr<Pools> pools_;
   std::unique_ptr<Copying> way_;
-  Path before_, claims_;  // at begin(), and of the timed copies
+  Path before_, claims_;  // the path at begin(); the path of the timed copies
   LaneTimes times_ = {};  // of the last round
   Histogram latency_, planned_;
   std::uint64_t copies_ = 0, checks_ = 0, missed_ = 0;

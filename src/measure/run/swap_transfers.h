@@ -8,9 +8,9 @@
 
 namespace viaduct::measure::swap {
 
-// The pools on both sides, which rows whose rounds take turns share.
+// The pools of blocks in host memory and on the GPU. Rows whose rounds take turns share them.
 class Pools;
-// Allocates the memory of both, for the largest row of the run.
+// Allocates the memory of both pools, large enough for the largest row of the run.
 Result<std::shared_ptr<Pools>> makePools(WorkerState& worker);
 
 std::unique_ptr<RowTransfers> swapTransfers(WorkerState& worker, const Workload& row,

@@ -24,13 +24,13 @@ Status CallsCopying::copy() {
   if (stream_ == nullptr)
     VIADUCT_CUDA_CALL(*gpu_, streamCreateWithPriority, &stream_, cuda::kStreamNonBlocking, 0);
   const Status launched = launch();
-  // Copies in flight use the memory, also after a failure.
+  // Waits even after a failure, because copies in flight still use the memory.
   VIADUCT_CUDA_CALL(*gpu_, streamSynchronize, stream_);
   ++copies_;
   return launched;
 }
 
-// The copies of the driver, in the words of the backend that has the same counters: none.
+// Describes the driver's copies as a path of backend cuda, whose bytes no device counts either.
 Path CallsCopying::path() const {
   const std::uint64_t ops = copies_ * calls_.size();
   return {{{.backend = "cuda",

@@ -21,11 +21,12 @@ class Copying {
   virtual Status copy() = 0;
   // The time that planning the last copy took.
   virtual Duration planned() const { return Duration(0); }
-  // Of all copies.
+  // Returns the path of all copies so far.
   virtual Path path() const = 0;
 };
 
-// Plans, posts and waits. An engine swaps other blocks each time, so each copy is planned.
+// Copies by a transfer: plans, posts and waits. Each copy is planned anew, because an engine swaps
+// other blocks each time.
 class TransferCopying final : public Copying {
  public:
   TransferCopying(Agent& agent, Peer self, OpKind kind, Selection host, Selection gpu)
@@ -47,7 +48,7 @@ class TransferCopying final : public Copying {
   Path path_;
 };
 
-// One cuMemcpyAsync for each block.
+// Copies by one cuMemcpyAsync for each block.
 class CallsCopying final : public Copying {
  public:
   struct Call {

@@ -25,8 +25,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kPinAnnounced = 10s;
 constexpr auto kReplayLook = 50ms;  // how often the replay looks for a request to stop
-// Parts of kLastWords: for transfers to end after a stop request, and then for the check of their
-// contents.
+// Times after a stop request, within kLastWords: for transfers to end, and then for the check of
+// their contents.
 constexpr auto kLastTransfers = 2s, kLastCheck = 2s;
 // Each row has another epoch, so that contents of an earlier row are recognised as stale.
 constexpr std::uint64_t kFirstEpoch = 1;
@@ -36,21 +36,23 @@ std::uint64_t nanosecondsIn(Duration time) {
       std::max<std::int64_t>(std::chrono::nanoseconds(time).count(), 0));
 }
 
-// The blocks that a request keeps in a group. A window needs only the last ones.
+// Returns how many blocks a request keeps in a group. A group with a window keeps only the last
+// blocks.
 std::size_t keptBlocks(const KvGroup& group, const ReplayRequest& request) {
   return std::min<std::size_t>(request.source.size(), kvBlocksOf(group, request.tokens));
 }
 
-// The requests of a plan that the initiator has launched: the first ones.
+// The first `requests` requests of a plan, which the initiator has launched.
 struct Launched {
   std::uint64_t requests = 0;
-  // Places of those whose transfers a stop request cancelled. Their pages have any contents.
+  // Indices of the requests whose transfers were cancelled after a stop request. Their pages may
+  // have any contents.
   std::vector<std::uint64_t> cancelled = {};
 };
 auto fields(base::Is<Launched> auto& l) { return std::tie(l.requests, l.cancelled); }
 
-// The pages of both pools. Each page of the source has words of its own, and each page of the
-// destination those of the page that arrived there last.
+// The pages of both pools. Each page of the source has words of its own. Each page of the
+// destination must have the words of the source's page that arrived there last.
 class ReplayPages {
  public:
   ReplayPages(const ReplayPlan& plan, const KvLayout& source, const KvLayout& destination,
@@ -66,7 +68,7 @@ class ReplayPages {
     contents_ = Contents(pages);
   }
 
-  // Called after each block.
+  // Called after each block is filled or cleared.
   using Filled = std::function<void(std::uint64_t done, std::uint64_t of)>;
 
   Status fill(std::span<std::byte> pool, const Filled& filled) const {
@@ -81,7 +83,7 @@ class ReplayPages {
     std::uint64_t requests = 0, words = 0;
     Wrong wrong = {};  // the first wrong page
   };
-  // Checks at least one page, and others until this time.
+  // Checks at least one page, and further pages until the time `until`.
   Result<Checked> verify(std::span<std::byte> pool, Verified how, const Launched& launched,
                          Clock::time_point until) const {
     std::set<std::uint64_t> requests;
@@ -109,8 +111,8 @@ class ReplayPages {
     std::uint64_t request = 0;
     bool whole = true;  // the transfer has ended well
   };
-  // By group: the contents of the blocks of the destination. The last request that got a block
-  // decides them.
+  // Returns, by group, which source block arrived in each destination block. The last request that
+  // got a destination block decides.
   std::vector<std::map<std::uint32_t, Arrival>> arrivalsOf(const Launched& launched) const {
     const std::set<std::uint64_t> cancelled(launched.cancelled.begin(), launched.cancelled.end());
     std::vector<std::map<std::uint32_t, Arrival>> out(groups_.size());
@@ -191,7 +193,7 @@ class TraceTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // One round with one stream.
+  // The row has one round, with one stream.
   Schedule schedule(const WarmUp& /*warm*/) override {
     Schedule out{.repeat = {.iterations = plan_.requests.size()}};
     out.planned.of_transfers = plan_.requests.size();
@@ -222,7 +224,7 @@ class TraceTransfers final : public RowTransfers {
                                .parts = {{.bytes = bytes_, .seconds = seconds_}}});
   }
 
-  // Only the initiator knows what it has launched.
+  // Takes over the initiator's list of launched requests, which no other member knows.
   Status ended(const Rounds::Round& round, const Goal* /*run*/) override {
     const RoundShare& theirs = round[worker_.rankOf(0, Role::kInitiator)];
     if (base::unpack(theirs.more, launched_)) return Ok{};
@@ -259,7 +261,7 @@ class TraceTransfers final : public RowTransfers {
                            .iterations = latencies_.size(),
                            .bytes = bytes_,
                            .latency_us = latencyOf(latency_)});
-    // An interrupted replay asked for the rate of the replayed requests.
+    // After an interrupted replay, the requested rate is the rate of the replayed requests.
     if (latencies_.empty() || latencies_.size() == plan_.requests.size()) return;
     const double asked_s = plan_.requests[latencies_.back().first].due_s;
     if (asked_s > 0) row.asked_per_s = static_cast<double>(latencies_.size()) / asked_s;
@@ -322,13 +324,13 @@ class TraceTransfers final : public RowTransfers {
                         std::chrono::duration<double>(plan_.requests[number].due_s));
   }
 
-  // Waits for the oldest transfer until this time, and takes it out if it has ended.
+  // Waits for the oldest transfer up to `until`, and removes it from `flights_` if it has ended.
   Status land(Clock::time_point until) {
     Flight& oldest = flights_.front();
     const auto look = std::min(until, Clock::now() + kReplayLook);
     const auto done = oldest.transfer.wait(look);
     if (!done && done.error().code == Code::kTimeout && Clock::now() >= look) return Ok{};
-    // The callback may still run on the agent's thread.
+    // Waits for the transfer's callback, which may still run on the agent's thread.
     while (ended_ns_[oldest.request].load(std::memory_order_acquire) == 0)
       std::this_thread::yield();
     if (!done && gave_up_ && done.error().code == Code::kCancelled)
@@ -372,7 +374,8 @@ class TraceTransfers final : public RowTransfers {
     }
   }
 
-  // After a request to stop, transfers that last too long are cancelled.
+  // Waits for all transfers. After a request to stop, cancels transfers that take longer than
+  // kLastTransfers.
   Status landAll(const Moving& moving) {
     Clock::time_point give_up = Clock::time_point::max();
     while (!flights_.empty()) {
@@ -386,7 +389,7 @@ class TraceTransfers final : public RowTransfers {
     return Ok{};
   }
 
-  // A failure of any member ends the row.
+  // Returns the present order. Fails on kCancel, because a failure of any member ends the row.
   static Result<Order> orderOf(const Moving& moving) {
     moving.look();
     const Order order = moving.orders.load();
@@ -436,13 +439,13 @@ class TraceTransfers final : public RowTransfers {
   // callbacks write to it.
   std::vector<std::atomic<std::uint64_t>> ended_ns_;
   std::deque<Flight> flights_;
-  Launched launched_;     // by the initiator
-  bool gave_up_ = false;  // has cancelled the transfers
+  Launched launched_;     // the requests that the initiator launched
+  bool gave_up_ = false;  // landAll() has cancelled the transfers
   Clock::time_point start_ = {};
   double seconds_ = 0;
-  std::size_t landed_ = 0;  // the requests before this one are over
+  std::size_t landed_ = 0;  // all requests with lower indices have ended
   Histogram latency_, prep_, post_;
-  std::vector<std::pair<std::size_t, std::uint64_t>> latencies_;  // of each request
+  std::vector<std::pair<std::size_t, std::uint64_t>> latencies_;  // index and ns of each request
   std::uint64_t bytes_ = 0, ops_ = 0;
   Path path_;
   ReplayPages::Checked checked_;

@@ -1,5 +1,5 @@
 // The transfers of one member in the replay of a trace. The initiator posts each request's transfer
-// at its time, whether or not earlier ones have ended. Threads: one.
+// at its time, even if earlier transfers have not ended. Threads: one.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Replays of traces that are stopped early, over the fake fabric.
+// Replays traces over the fake fabric, and stops the replays early.
 #include "measure/run/trace_transfers.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ KvPoint pointOf(std::uint64_t blocks) {
   return point;
 }
 
-// The first `soon` requests are due at once, and as many an hour later. All have the same hash id.
+// Makes a trace: `soon` requests are due at once, and as many an hour later. All have one hash id.
 Spec specOf(std::uint64_t soon, OpKind op) {
   Trace trace;
   for (std::uint64_t i = 0; i < 2 * soon; ++i)
@@ -105,8 +105,8 @@ TEST(ReplayRun, ShowsWhatItPrepares) {
   }
 }
 
-// Some ops never begin. Their requests are left out, and the pages of the
-// others are checked.
+// Some ops never begin. Their requests are left out of the row, and only the pages of the other
+// requests are checked.
 TEST(ReplayRun, AfterAStopRequestTransfersThatHangAreCancelled) {
   Members* running = nullptr;
   std::atomic<int> ticks{0};

@@ -29,7 +29,8 @@ TurnsEnd takeTurns(std::size_t sides, std::uint32_t first, std::uint32_t rounds,
 }
 
 bool tookTurns(const std::vector<Report>& a, const std::vector<Report>& b) {
-  // Counts parts of each side's runs, so that one side may have more runs.
+  // Measures the lead of a side as a part of its runs, because the sides may have different numbers
+  // of runs.
   constexpr double kMostAhead = 2;
   const double step_a = 1.0 / static_cast<double>(a.size());
   const double step_b = 1.0 / static_cast<double>(b.size());

@@ -21,12 +21,12 @@ struct Turn {
 
 // Returns the order of the sides in a round. Every second round reverses the one before, so that
 // drift favours no side over two rounds. Each pair of rounds begins with another side, so that
-// every side follows several others.
+// every side comes after several other sides.
 std::vector<std::size_t> turnOrder(std::size_t sides, std::uint32_t round);
 
 struct TurnsEnd {
   RunEnd end = RunEnd::kComplete;
-  std::string problem = {};  // unless complete
+  std::string problem = {};  // what ended the turns early; empty: complete
 };
 
 struct TurnHands {

@@ -69,7 +69,7 @@ TEST(Turns, DriftFavoursNoneOverTwoRounds) {
     }
 }
 
-// The calls that the engine made. The turn `ends_at` is interrupted.
+// The calls that takeTurns() made. The turn `ends_at` returns an interruption.
 struct Told {
   std::vector<Turn> turns = {};
   std::vector<std::uint32_t> whole = {};

@@ -18,7 +18,7 @@ Status waitReady(const Peer& peer, Deadline until, const base::StopFlag& stop,
     const auto ready = peer.ready(look);
     if (ready) return ready;
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "connect"};
-    // An error before the end of the time is final, such as a refusal by the peer.
+    // An error before the time is up, such as a refusal by the peer, is final.
     if (until.passed() || Clock::now() < look) return named(ready.error());
     if (aloud.isDue()) aloud.tell(named(ready.error()));
   }

@@ -21,7 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A dead member is noticed long before this. The limit is for members that fill 64 GiB meanwhile.
+// The longest wait for other members' values, which may first have to fill 64 GiB. A dead member is
+// noticed long before.
 constexpr auto kGatherPatience = 10min;
 constexpr auto kConnect = 10s;
 
@@ -151,7 +152,7 @@ Result<Buffer> Worker::makeBuffer(Role role, std::uint32_t number) const {
                       labelOf(role, number));
 }
 
-// The agent reaches its storage as a peer of itself.
+// Makes the storage of a device. The agent reaches the storage as a peer of itself.
 Status Worker::makeStorage(std::uint32_t number) {
   if (state_.peers.count(state_.rank) == 0) {
     VIADUCT_TRY(Peer self, state_.agent.self());
@@ -184,8 +185,8 @@ Status Worker::reachPeers() {
   return state_.waitForPeers();
 }
 
-// Measures at one member of each host. Several hosts may measure at once, because they share no
-// memory.
+// Measures the memory rates at one member of each host. Several hosts may measure at once, because
+// they share no memory.
 Status Worker::measureMemoryRates() {
   VIADUCT_TRY(const auto boots, state_.gather(host::bootId()));
   const auto first = std::find(boots.begin(), boots.end(), boots[state_.rank]) - boots.begin();
@@ -201,7 +202,8 @@ Gpu Worker::gpuWithId(const std::string& id) const {
   return at == gpus_.end() ? nullptr : at->second;
 }
 
-// Measures while the GPUs have free memory. Without GPUs, no member measures.
+// Measures the copy rates of GPUs, before the run allocates GPU memory. Without GPUs, no member
+// measures.
 Status Worker::measureGpuRates() {
   GpuMember own{.boot_id = host::bootId()};
   for (const auto& [number, gpu] : gpus_) own.gpus.push_back(proof::placeOf(number, gpu));
@@ -263,7 +265,8 @@ Status Worker::open() {
   if (made) made = makeMemory();
   Failure failure;
   if (!made) failure = made.error();
-  // The lost end is a store of objects. The other members would take it for a lost worker.
+  // kPeerLost here means a lost object store. The code is changed, because the other members would
+  // report a lost worker.
   if (failure && failure->code == Code::kPeerLost) failure->code = Code::kDevice;
   VIADUCT_TRY(const auto all, state_.gather(encode(failure)));
   for (std::uint32_t rank = 0; rank < all.size(); ++rank) {

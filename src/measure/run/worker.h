@@ -27,18 +27,18 @@ namespace viaduct::measure {
 
 using base::StopFlag;
 
-// Returns the text about an agent that its group publishes when it joins: the agent's card.
+// Returns the text that a member publishes about itself when it joins a group: its agent's card.
 std::string aboutOf(const Agent& agent);
 
 // Callbacks for a worker's progress.
 struct Heard {
   base::SayWaiting waiting = {};  // names the missing members during a long wait
-  // As Progress::turn. `number` counts from the first of these rows.
+  // As Progress::turn, but `number` counts from 0 for the first of the rows that take turns.
   std::function<void(std::size_t number, const std::string& what)> turn = {};
   // Called repeatedly while a row runs, with the rate of this process's streams so far.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};  // of this process's streams
-  // Called repeatedly while storage or a pool gets its first contents, with the parts that have
+  // Called repeatedly while storage or a pool gets its first contents. `done` of `of` parts have
   // them.
   std::function<void(const char* what, std::uint64_t done, std::uint64_t of)> preparing = {};
 };
@@ -48,7 +48,7 @@ struct WorkerDevice {
   Role role = Role::kInitiator;
   std::uint32_t number = 0;
   std::optional<Buffer> memory = {};
-  std::unique_ptr<Storage> storage = {};  // in the place of memory, if the layout has no targets
+  std::unique_ptr<Storage> storage = {};  // instead of memory, if the layout has no targets
 
   std::span<std::byte> bytes() const { return storage ? storage->bytes() : memory->bytes(); }
   const Mirror* mirror() const { return storage ? nullptr : memory->mirror(); }
@@ -95,7 +95,8 @@ class Pools;
 
 class Worker {
  public:
-  // `settings` are those of the agent. `notes` returns the agent's notes; by default all of them.
+  // `settings` are the agent's settings. `notes` returns the notes for this worker; by default all
+  // notes of the agent.
   Worker(const Spec& spec, Agent& agent, meet::Group& group, const Settings& settings,
          const StopFlag& stop, Heard heard, NoteSource notes = {});
 
@@ -105,10 +106,10 @@ class Worker {
   const std::map<std::uint32_t, Peer>& peers() const { return state_.peers; }
 
   // Allocates memory, opens storage, and connects to the peers to which this process initiates.
-  // Every member calls it.
+  // Every member must call this.
   Status open();
-  // Measures rows whose rounds take turns; see roundsTakeTurns(). All members call it for the same
-  // rows in the same order, and rank 0 gets the results. An error ends the run.
+  // Measures rows whose rounds take turns; see roundsTakeTurns(). All members call this for the
+  // same rows in the same order, and rank 0 gets the results. An error ends the run.
   Result<std::vector<Composed>> measure(std::span<const Workload> rows);
 
  private:

@@ -100,7 +100,8 @@ TEST(Workers, AMatrixMovesADifferentSizeForEachPair) {
     }
 }
 
-// An operation has ended when its slowest pair has, so a row by time counts transfers, too.
+// An operation of a pattern ends with its slowest pair. So even a row with a duration has a fixed
+// number of transfers, equal for all pairs.
 TEST(Workers, AllPairsOfAPatternMoveEquallyOften) {
   Spec spec = specOf({.scheme = Scheme::kAlltoall, .initiators = 3, .targets = 3});
   spec.rows[0].iterations = 0;

@@ -33,8 +33,8 @@ Result<Buffer> Buffer::makePlain(Agent& agent, std::uint64_t bytes, const Kind& 
     VIADUCT_TRY(out.mirror_, Mirror::make(kind.gpu, address, bytes));
     return out;
   }
-  // Does the same as malloc for large sizes, but reports missing memory here instead of at the
-  // first access.
+  // Maps memory, as malloc does for large sizes. Unlike malloc, this reports missing memory here
+  // instead of at the first access.
   VIADUCT_TRY(own.host, mapMemory(bytes, MAP_POPULATE | (kind.huge_pages ? MAP_HUGETLB : 0)));
   VIADUCT_TRY(Pin pin, agent.pin(Segment::host(own.host.get(), bytes), label));
   return Buffer(std::move(own), std::move(pin), label);

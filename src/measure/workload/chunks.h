@@ -16,8 +16,8 @@ struct Chunk {
   std::uint64_t in_ring = 0;  // its offset in a ring
 };
 
-// A staged transfer moves chunks through rings (docs/design/0030-stages.md). A stage alone does the
-// same, so that both use memory alike.
+// A staged transfer moves chunks through rings (docs/design/0030-stages.md). A stage that
+// is measured alone does the same, so that both use memory alike.
 struct Chunking {
   std::uint64_t chunk_bytes = Settings{}.staging_chunk;
   std::uint64_t ring_chunks = Settings{}.staging_chunks;

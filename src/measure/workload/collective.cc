@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kAligned = 16;
 
-// Returns member i with member i + 1, from the first member to the last.
+// Returns the pairs of member i and member i + 1, from the first member to the last.
 std::vector<Pair> chain(std::uint32_t members) {
   std::vector<Pair> out;
   for (std::uint32_t i = 0; i + 1 < members; ++i) out.push_back({i, i + 1});

@@ -1,6 +1,6 @@
-// The traffic of collectives between members that all send and receive: which member sends how much
-// to which, in one operation. The sizes are those of nccl-tests. Threads: plain values and pure
-// functions.
+// The traffic of collectives between members that all send and receive: how many bytes each member
+// sends to each other in one operation. Sizes are counted as in nccl-tests. Threads: plain
+// values and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@ namespace viaduct::measure {
 // Returns the pairs of a sender and a receiver.
 std::vector<Pair> flowsOf(Scheme pattern, std::uint32_t members);
 std::vector<Pair> flowsOf(const TrafficMatrix& matrix);
-// Returns the bytes that a matrix has for this pair of initiator and target. 0: there is no matrix.
+// Returns how many bytes the layout's matrix has for this pair of initiator and target, or 0 if the
+// layout has no matrix.
 std::uint64_t bytesOf(const Layout& layout, const Pair& pair);
 
-// The cutting of an operation's data: its size has `cuts` equal pieces, and each sender moves
+// How an operation's data is cut: `cuts` equal pieces make up its size, and each sender moves
 // `moved` such pieces to its receiver.
 struct Pieces {
   std::uint32_t cuts = 1, moved = 1;
@@ -26,14 +27,14 @@ Pieces piecesOf(Scheme pattern, std::uint32_t members);
 // Returns the bytes of a piece, or 0 if `size` is too small. NCCL aligns pieces to 16 bytes, too.
 std::uint64_t pieceBytes(std::uint64_t size, std::uint32_t cuts);
 
-// Returns the row as this stream moves it: a matrix has a size for each pair.
+// Returns the row with the size that this stream moves, because a matrix has a size for each pair.
 Workload workOf(const Workload& row, const Stream& stream);
 
 // The bytes of one operation. A transfer of each stream is one operation.
 struct OperationBytes {
   std::uint64_t size = 0;     // as nccl-tests counts it; of a matrix: all bytes
-  std::uint64_t moved = 0;    // by all members together
-  std::uint64_t busiest = 0;  // sent or received by the member that has most to do
+  std::uint64_t moved = 0;    // the bytes of all members together
+  std::uint64_t busiest = 0;  // the bytes that the busiest member sends or receives
 };
 OperationBytes operationBytes(const Layout& layout, const Workload& row);
 

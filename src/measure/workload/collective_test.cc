@@ -30,7 +30,7 @@ TEST(Patterns, ReceiversInitiateReads) {
   EXPECT_EQ(pairsOf(layout), (Pairs{{1, 0}, {2, 1}}));
 }
 
-// The factors of nccl-tests: the bandwidth of the bus is that of the data times the factor.
+// Uses the factors of nccl-tests, by which bus bandwidth and algorithm bandwidth differ.
 TEST(Patterns, TheBusiestMemberMovesTheSizeTimesTheFactor) {
   constexpr std::uint64_t kSize = 16 * 5040;
   for (std::uint64_t n = 2; n <= 9; ++n)

@@ -12,15 +12,15 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kTouchedPage = 4096;
-constexpr std::uint64_t kStretch = std::uint64_t{64} << 10U;  // a sample has a word of each
-constexpr std::uint64_t kSummed = 4096;                       // a sum of samples has a word of each
-// One copy between a GPU and its mirror is faster than many, unless fewer than one byte in so many
-// belongs to a cell.
+constexpr std::uint64_t kStretch = std::uint64_t{64} << 10U;  // a sample has one word of each
+constexpr std::uint64_t kSummed = 4096;                       // a sampled sum has one word of each
+// One copy between a GPU and its mirror is faster than a copy for each cell. This does not hold if
+// less than 1 / kSparse of the copied bytes belongs to cells.
 constexpr std::uint64_t kSparse = 4;
 
 // Calls `visit(row, column, memory, number)` for each cell, until it returns something. Cells of
-// `join` bytes that follow each other in memory and in numbers are visited as a single long one,
-// which is faster to fill and to check.
+// `join` bytes that follow each other in memory and in numbers are visited as one long cell. A long
+// cell is faster to fill and to check.
 template <class Visit>
 std::optional<WrongCell> eachCell(const Cells& cells, std::uint64_t join, Visit visit) {
   CellStep rows = cells.rows, columns = cells.columns;
@@ -46,7 +46,7 @@ std::optional<WrongCell> wrongAt(std::uint64_t row, std::uint64_t column,
   return WrongCell{row, column, found->offset, found->text};
 }
 
-// Calls `copy` for parts of the mirror that have all cells.
+// Calls `copy` for parts of the mirror that together contain all cells.
 template <class Copy>
 Status copyCells(const CellList& list, Copy copy) {
   std::byte *begin = nullptr, *end = nullptr;
@@ -78,7 +78,8 @@ Status pull(const CellList& list, const Mirror* gpu) {
   return copyCells(list, [&](std::span<std::byte> part) { return gpu->pull(part); });
 }
 
-// The first byte that differs from the user's. `original` may be longer than `found`.
+// Returns the first byte that differs from `original`, the user's bytes. `original` may be longer
+// than `found`.
 std::optional<Mismatch> differenceOf(std::span<const std::byte> found,
                                      std::span<const std::byte> original) {
   const auto at = std::mismatch(found.begin(), found.end(), original.begin()).first;
@@ -192,7 +193,7 @@ std::optional<WrongCell> Contents::checkSample(const Cells& cells) const {
   };
   base::Random random(pattern_.seed ^ cells.epoch << 32U ^ cells.number);
   auto wrong = wordAt(0, 0, 0);
-  // Random bytes of all cells, as if they followed each other.
+  // Checks a random word of each kStretch bytes of all cells, as if the cells followed each other.
   for (std::uint64_t begin = 0; begin < all && !wrong; begin += kStretch) {
     const std::uint64_t byte = begin + random.below(std::min(kStretch, all - begin));
     const std::uint64_t cell = byte / bytes;

@@ -26,14 +26,15 @@ struct CellStep {
 };
 
 // Cells of equal size, in rows and columns. Each cell has the words of one block of the Pattern. A
-// block of a row is one cell. A page of a KV cache has one for each head of each token.
+// block of a row is one cell. A page of a KV cache has one cell for each head of each token.
 struct Cells {
   std::span<std::byte> memory = {};  // from the start of the first cell to the end of the last one
   std::uint64_t number = 0;          // of the first cell's block
   std::uint64_t epoch = 1;           // of the words
   std::uint64_t offset = 0;          // of each cell in its block; a multiple of eight
   CellStep rows = {}, columns = {};
-  // The user's bytes in a single cell, or their digest. They replace the words.
+  // If the contents are the user's: the bytes of the only cell, or their digest. Checks then use
+  // these instead of the Pattern's words.
   std::span<const std::byte> original = {};
   const Digest* digest = nullptr;
 
@@ -56,17 +57,17 @@ struct WrongCell {
 // A description of the first wrong bytes, or nothing.
 using Wrong = std::optional<std::string>;
 
-// Calls its argument for all cells of some contents, until it returns a wrong cell. Returns the
-// description of that cell with its name.
+// A CellList calls a CellVisit for all cells of some contents, until that returns a wrong cell.
+// Then the CellList returns the description of the wrong cell, with its name.
 using CellVisit = std::function<std::optional<WrongCell>(const Cells&)>;
 using CellList = std::function<Wrong(const CellVisit&)>;
 
 class Contents {
  public:
-  // The cells have epochs of their own.
+  // `pattern`'s epoch is not used, because each Cells has its own.
   explicit Contents(const Pattern& pattern) : pattern_(pattern) {}
 
-  // Writes to each page of memory, which the first access makes slow.
+  // Writes to each page of memory, so that the slow first access is over before the transfers.
   static void touch(const CellList& list);
   // With a `gpu`, the cells are in its mirror. The calls copy from and to the GPU's memory, and
   // fail only if its driver fails. Bytes between the cells may be copied too.
@@ -75,8 +76,8 @@ class Contents {
   static Status clear(const CellList& list, const Mirror* gpu = nullptr);
   // Checks all words, or a sample: the first, the last, and a random word of each 64 KiB.
   Result<Wrong> verify(const CellList& list, Verified how, const Mirror* gpu = nullptr) const;
-  // Adds up all words with their blocks and offsets, or a random word of each 4 KiB of each cell.
-  // The key chooses these words, so both ends choose the same ones.
+  // Adds up all words with their blocks and offsets, or only one word of each 4 KiB of each cell.
+  // The key chooses these words, so both ends add up the same words.
   Result<WordSum> sum(const CellList& list, std::uint64_t key, Verified how,
                       const Mirror* gpu = nullptr) const;
   std::uint64_t checkedWords() const { return checked_; }

@@ -69,7 +69,7 @@ TEST_F(CellsTest, AWrongOneIsNamed) {
             "cell 0,0 is wrong from offset 0: swapped: the word belongs to block 17 offset 0");
 }
 
-// Cells that touch are one long cell for the loops, if their numbers follow each other as well.
+// Cells that touch in memory are visited as one long cell if their numbers follow each other too.
 TEST_F(CellsTest, MayTouchInMemoryAndInNumbers) {
   const Pattern words{.seed = 3, .block_bytes = kCell, .blocks = kNumbers, .epoch = 1};
   for (unsigned shape = 0; shape < 16; ++shape) {
@@ -128,7 +128,7 @@ TEST_F(CellsTest, ASampleHasTheFirstAndTheLastWord) {
   }
 }
 
-// Each 64 KiB have a checked word, so twice as many bytes cannot be missing unseen.
+// Each 64 KiB have a checked word, so a gap of twice that size is always noticed.
 TEST(Contents, ASampleHasAWordOfEachStretch) {
   constexpr std::uint64_t kBytes = (1 << 20) + 12, kMissing = 128 << 10;
   std::vector<std::byte> memory(kBytes);

@@ -24,7 +24,7 @@ class Parts {
     if (fits_) rest_.remove_prefix(digits);
     return fits_ ? *value : 0;
   }
-  // True if one of these signs came.
+  // Takes the next character if it is one of these signs. Returns true if it was.
   bool may(std::string_view signs) {
     if (!fits_ || rest_.empty() || signs.find(rest_.front()) == std::string_view::npos)
       return false;
@@ -32,7 +32,7 @@ class Parts {
     return true;
   }
   void must(std::string_view signs) { fits_ = may(signs) && fits_; }
-  // The digits of a fraction, as microseconds. Further digits are cut off.
+  // Takes the digits of a fraction, and returns them as microseconds. Cuts off further digits.
   microseconds fraction() {
     constexpr std::size_t kMost = 9, kKept = 6;
     std::string digits(rest_.substr(0, rest_.find_first_not_of("0123456789")));
@@ -42,7 +42,7 @@ class Parts {
     digits.resize(kKept, '0');
     return microseconds(base::numberIn<unsigned>(digits).value_or(0));
   }
-  // How far the zone is ahead of UTC.
+  // Takes a time zone, and returns how far it is ahead of UTC.
   minutes zone() {
     if (rest_.empty() || may("Z")) return {};
     const bool behind = rest_.front() == '-';

@@ -9,22 +9,23 @@
 namespace viaduct::measure {
 namespace {
 
-// Published figures of a trace. Lengths follow two halves of log-normal distributions.
+// Published figures of a trace. Input lengths below and above the median follow two log-normal
+// distributions with different deviations.
 struct Published {
-  double median, below, above;  // of the input; deviation of the logarithm on each side
+  double median, below, above;  // input tokens; deviations of their logarithm
   double most;                  // tokens
   double output_mean;
   double prefix_hits;
   double requests_per_s;
-  double step_ms;  // to which timestamps are rounded
+  double step_ms;  // timestamps are multiples of this step
 };
 constexpr Published kConversation{6909, 1.07, 1.07, 126'195, 343, 0.366, 3.40, 3000};
 constexpr Published kSynthetic{11'587, 2.0, 0.9, 191'378, 149, 0.640, 3.91, 1};
-constexpr std::size_t kRecent = 256;   // conversations that may go on
-constexpr std::size_t kLookedAt = 24;  // conversations, of which one goes on
-constexpr double kGain = 50;           // how fast the part of hits returns to its target
+constexpr std::size_t kRecent = 256;   // conversations that a request may continue
+constexpr std::size_t kLookedAt = 24;  // a request continues the best of as many
+constexpr double kGain = 50;           // how strongly the part of hits is driven to its target
 
-// A draw above 0 and at most 1.
+// Returns a random number above 0 and at most 1, so that its logarithm is finite.
 double unit(base::Random& random) {
   return (static_cast<double>(random.next() >> 11U) + 1) * 0x1.0p-53;
 }
@@ -59,8 +60,8 @@ class Generator {
     return static_cast<std::uint32_t>(std::max(1.0, std::round(tokens / recipe_.divide)));
   }
 
-  // Goes on with an earlier conversation if there are too few hits so far. The last block is never
-  // shared, because its tokens may be fewer.
+  // Adds hash ids. The fewer hits there were so far, the more likely the request continues an
+  // earlier conversation. The last block is never shared, because it may have fewer tokens.
   void addBlocks(TraceRequest& out) {
     const std::size_t count = (out.input_length + kHashTokens - 1) / kHashTokens;
     const double hits = refs_ == 0 ? 0 : static_cast<double>(hits_) / static_cast<double>(refs_);
@@ -77,11 +78,11 @@ class Generator {
     while (out.hash_ids.size() < count) out.hash_ids.push_back(next_id_++);
     if (recent_.size() < kRecent && !goes_on)
       recent_.push_back(out.hash_ids);
-    else if (!goes_on || recent_[place].size() < count)  // a shorter request is a branch
+    else if (!goes_on || recent_[place].size() < count)  // a shorter one is not kept
       recent_[place] = out.hash_ids;
   }
 
-  // Returns the conversation that shares most with a request of so many blocks, among a few.
+  // Returns, among a few random conversations, one with at least `count` blocks, or the longest.
   std::size_t longEnough(std::size_t count) {
     std::size_t best = random_.below(recent_.size());
     for (std::size_t i = 1; i < kLookedAt && recent_[best].size() < count; ++i)

@@ -8,7 +8,7 @@
 
 namespace viaduct::measure {
 
-// The statistics to reproduce: docs/kv-trace.md lists them.
+// The published trace whose statistics are reproduced: docs/kv-trace.md lists them.
 enum class TraceShape : std::uint8_t { kConversation, kSynthetic };
 inline constexpr base::Words<TraceShape, 2> kTraceShapes{
     {{"conversation", TraceShape::kConversation}, {"synthetic", TraceShape::kSynthetic}}};
@@ -17,7 +17,7 @@ struct TraceRecipe {
   TraceShape shape = TraceShape::kConversation;
   std::uint32_t requests = 1000;
   std::uint64_t seed = 1;
-  std::uint32_t divide = 1;  // all lengths by this number, for small machines
+  std::uint32_t divide = 1;  // divides all lengths by this number, for small machines
 };
 // The trace is in the format of Mooncake.
 Trace generateTrace(const TraceRecipe& recipe);

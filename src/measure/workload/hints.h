@@ -1,4 +1,4 @@
-// Remedies that name flags. A text for the user names only flags that his command has. Threads:
+// Remedies that name flags. A text for the user names only flags that the command has. Threads:
 // pure functions.
 #pragma once
 

@@ -12,7 +12,7 @@ const Indices& blocksAt(const KvBlocks& blocks, KvSide side) {
   return side == KvSide::kSource ? blocks.source : blocks.destination;
 }
 
-// The heads of a rank, in the numbers of the model.
+// Returns the first head and the number of heads that a rank has of the model's `all` heads.
 std::pair<std::uint32_t, std::uint32_t> headsAt(std::uint32_t all, const KvEnd& end) {
   if (end.tp <= all) return {end.rank * (all / end.tp), all / end.tp};
   return {end.rank / (end.tp / all), 1};

@@ -12,11 +12,11 @@
 
 namespace viaduct::measure {
 
-// One tensor of one layer, at one end. Each block of its group has a page of it.
+// One tensor of one layer, at one end. Each block of the tensor's group has one page of the tensor.
 struct KvTensor {
   std::size_t group = 0;
   std::uint32_t layer = 0, tensor = 0;
-  std::uint64_t at = 0, stride = 0;  // of block b's page: at + b * stride
+  std::uint64_t at = 0, stride = 0;  // the page of block b is at `at + b * stride`
   std::uint64_t page_bytes = 0, entry_bytes = 0, block_entries = 0;
   std::uint32_t entry_tokens = 1, all_heads = 1;  // all_heads: of the model
 
@@ -42,7 +42,7 @@ class KvCells {
   struct Part : KvTensor {
     std::uint64_t block_tokens = 0;
     std::uint32_t first_head = 0, heads = 0;
-    std::uint64_t first_number = 0;    // of the request's entries
+    std::uint64_t first_number = 0;    // the number of the request's first entry
     std::uint64_t begin = 0, end = 0;  // the entries of the request's tokens that are moved
   };
   std::vector<Part> partsOf(KvSide side) const;

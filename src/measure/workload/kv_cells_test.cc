@@ -26,8 +26,8 @@ std::byte* at(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(address);  // NOLINT: a selection holds addresses
 }
 
-// Copies piece by piece, as a transfer of these selections does. Piece `wrong` goes to the place of
-// the piece behind it.
+// Copies piece by piece, as a transfer of these selections does. Piece `wrong` is written where the
+// next piece belongs.
 void copy(const KvSelections& both, std::size_t wrong) {
   const auto extent = [](const Selection& side, std::size_t i) {
     return side.blocks[side.indices.empty() ? i : side.indices[i]];

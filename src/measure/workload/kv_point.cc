@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kSpareBlocks = 8;
 
-// The tokens of a group that a request keeps, in blocks of both ends.
+// The tokens that a request keeps of a group, and the number of blocks they fill at each end.
 struct KeptTokens {
   std::uint64_t first = 0;  // the start of a block at both ends, if one size divides the other
   std::uint64_t source_blocks = 0, destination_blocks = 0;
@@ -30,7 +30,8 @@ KeptTokens keptOf(const KvGroup& source, const KvGroup& destination, std::uint64
           upTo(destination) - first / destination.block_tokens};
 }
 
-// The block tables of one end take slices of this permutation.
+// Returns a random permutation of the pool's blocks at one end. Each block table takes a slice of
+// the permutation.
 std::vector<std::uint32_t> permutationOf(const KvPoint& point, KvSide side) {
   const KvEnd& end = point.end(side);
   std::vector<std::uint32_t> out(end.pool);

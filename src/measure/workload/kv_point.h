@@ -37,33 +37,34 @@ enum class KvSide : std::uint8_t { kSource, kDestination };
 struct KvPoint {
   std::string model = {};
   std::uint32_t tokens = 0;    // of each request
-  std::uint32_t requests = 1;  // posted together
-  std::uint32_t sets = 4;      // of block tables, which bursts use in turn
+  std::uint32_t requests = 1;  // requests that are posted together
+  std::uint32_t sets = 4;      // sets of block tables, which bursts use in turn
   KvEnd source = {}, destination = {};
-  bool bulk = false;  // each request is one piece of the same bytes: the ceiling of the wire
+  bool bulk = false;  // each request is one block with as many bytes: the ceiling of the wire
   std::uint32_t trial = 0, trials = 1;
   std::uint64_t seed = 1;
   std::uint64_t request_bytes = 0;
-  std::uint64_t pages = 0;  // of a request, at the end that has more of them
+  std::uint64_t pages = 0;  // of a request, at the end with more pages
 
   const KvEnd& end(KvSide side) const { return side == KvSide::kSource ? source : destination; }
   friend bool operator==(const KvPoint&, const KvPoint&) = default;
 };
 
-// Completes a point: sizes of the pools, ranks that share heads, bytes and pages. `slack` is the
-// size of a pool in requests of all sets, as a factor of at least 1. The error says why the two
+// Completes a point: sizes of the pools, ranks that share heads, bytes and pages. A pool has
+// `slack` (at least 1) times the blocks of the requests of all sets. The error says why the two
 // layouts cannot be mapped onto each other.
 Result<KvPoint> completed(KvPoint point, double slack);
-// The factor that CollectiveX takes for so many requests.
+// Returns the `slack` that the benchmark CollectiveX uses for this number of requests.
 double usualKvSlack(std::uint32_t requests);
 
-// The layout at one end, in a pool that starts at `base`.
+// Returns the layout at one end, in a pool that starts at address `base`.
 Result<KvLayout> layoutOf(const KvPoint& point, KvSide side, std::uint64_t base);
 
 // The blocks of a request at both ends, by group, for KvReshard::select().
 using KvRequestBlocks = std::vector<KvBlocks>;
-// Returns the blocks of all requests: number `set * requests + request`. Each end's blocks are a
-// random permutation of its pool, so that both members find the same tables without an exchange.
+// Returns the blocks of all requests; index: `set * requests + request`. Each end's blocks come
+// from a permutation of its pool by a seed, so both members find the same tables without an
+// exchange.
 std::vector<KvRequestBlocks> tablesOf(const KvPoint& point);
 
 // The two sides of a request's transfer: KvReshard::select(), or one piece of a bulk point.

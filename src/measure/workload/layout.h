@@ -53,7 +53,8 @@ struct Layout {
   bool reads = false;  // the receivers of a pattern initiate
   TrafficMatrix matrix = {};
 
-  // Member i has device i of both sides: one that it initiates with, and one that others reach.
+  // True for a pattern. Member i then has device i of both sides: it initiates with one device, and
+  // others reach the other.
   bool pattern() const { return isPattern(scheme); }
   bool stored() const { return targets == 0; }
   std::uint32_t processes() const {
@@ -81,12 +82,12 @@ struct Pair {
 };
 // Returns sorted pairs without duplicates. Every device is in at least one pair.
 std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t targets);
-// With storage, initiator i and its storage are a pair, whatever the scheme. The pairs of a pattern
-// depend on the side that initiates.
+// Returns the pairs of a layout. With storage, initiator i and its storage are a pair, whatever the
+// scheme. The pairs of a pattern depend on `reads`.
 std::vector<Pair> pairsOf(const Layout& layout);
 
 // The transfers of one thread from one device to another. A stream has its own part of both
-// devices' memory. All members of a run number the streams alike.
+// devices' memory. A stream has the same number at all members.
 struct Stream {
   Pair pair = {};
   bool reverse = false;     // the target initiates, and its memory is the local side

@@ -36,7 +36,7 @@ bool canBe(const BackendInfo& backend, std::string_view word) {
   if (word == "same-host") return backend.same_host;
   if (word == "not-tcp") return !backend.tcp;
   constexpr std::string_view kBackend = "backend:";
-  // Any other word depends on what happens in a row.
+  // Whether a row meets any other requirement is only known after the row.
   return !word.starts_with(kBackend) || word.substr(kBackend.size()) == backend.name;
 }
 
@@ -53,7 +53,7 @@ Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view
   for (const std::string_view word : requirementWords(require)) {
     std::vector<std::string> able, unable, told;
     for (const BackendInfo& backend : backends) {
-      // A backend without facts carries stages, which no row measures.
+      // Skips backends without facts. They only carry stages, and no row measures one.
       if (!backend.open || backendFacts(backend.name) == nullptr) continue;
       (canBe(backend, word) ? able : unable).push_back(backend.name);
       if (!canBe(backend, word))

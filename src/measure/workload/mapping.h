@@ -15,7 +15,7 @@ struct Unmap {
 };
 using Mapping = std::unique_ptr<std::byte, Unmap>;
 
-// `flags`: those of mmap() besides MAP_PRIVATE and MAP_ANONYMOUS.
+// Maps memory. `flags` are flags of mmap() in addition to MAP_PRIVATE and MAP_ANONYMOUS.
 Result<Mapping> mapMemory(std::uint64_t bytes, int flags);
 
 }  // namespace viaduct::measure

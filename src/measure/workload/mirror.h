@@ -26,7 +26,7 @@ Result<const cuda::Driver*> driverOf(const Settings& settings);
 // one device of several uses the only GPU that it sees, as a pod does.
 Result<Gpu> gpuOf(const Settings& settings, Mode mode, std::uint32_t first, std::uint32_t number);
 
-// Host memory in the place of a GPU's memory, for filling and checking. Pages that nobody touches
+// Host memory with a copy of a GPU's memory, for filling and checking. Pages that are not touched
 // cost no memory.
 class Mirror {
  public:

@@ -9,7 +9,7 @@
 namespace viaduct::measure {
 namespace {
 
-// The block with the lowest number is taken first.
+// Returns all blocks, in reverse, so that takeFree() takes the lowest number first.
 BlockIds allOf(std::uint64_t blocks) {
   BlockIds out;
   for (std::uint64_t i = blocks; i > 0; --i) out.push_back(static_cast<std::uint32_t>(i - 1));
@@ -36,7 +36,7 @@ std::size_t PrefixCache::Hash::operator()(const Key& key) const {
   return base::splitmix(base::splitmix(key.prefix + base::kSplitmixStep) ^ key.id) + key.blocks;
 }
 
-// The last unit of a request may have fewer tokens.
+// Returns the number of blocks of a unit. The last unit of a request may have fewer tokens.
 std::uint32_t PrefixCache::blocksOf(const TraceRequest& request, std::uint64_t unit) const {
   const std::uint64_t first = unit * unit_tokens_;
   const std::uint64_t tokens = std::min<std::uint64_t>(request.input_length - first, unit_tokens_);
@@ -62,13 +62,13 @@ std::vector<std::uint64_t> PrefixCache::idsOf(const TraceRequest& request) const
   return out;
 }
 
-// Removes prefixes until there are free blocks, but none of the `keep` most recently used ones. A
-// prefix is used no later than the one that it begins with, so it leaves earlier.
+// Removes the least recently used entries until `blocks` blocks are free, but keeps the `keep` most
+// recently used ones. A longer prefix leaves before the prefix that it begins with.
 bool PrefixCache::makeRoom(std::uint64_t blocks, std::uint64_t keep) {
   while (free_.size() < blocks) {
     if (used_.size() <= keep) return false;
     const auto at = entries_.find(used_.back());
-    // The block that was free for the shortest time is taken first, so pools get fragmented.
+    // takeFree() takes the most recently freed block first, so pools get fragmented.
     free_.insert(free_.end(), at->second.blocks.rbegin(), at->second.blocks.rend());
     entries_.erase(at);
     used_.pop_back();
@@ -98,7 +98,8 @@ std::optional<PrefixCache::Taken> PrefixCache::take(const TraceRequest& request)
   Taken out;
   out.hit_ids = std::min<std::uint64_t>(hits.size() * unit_ids_, request.hash_ids.size());
   out.hit_tokens = std::min<std::uint64_t>(hits.size() * unit_tokens_, request.input_length);
-  // The start of a prefix is the most recently used, so that its end leaves first.
+  // Makes the start of the prefix the most recently used entry, so that the prefix's end leaves
+  // first.
   for (auto hit = hits.rbegin(); hit != hits.rend(); ++hit)
     used_.splice(used_.begin(), used_, (*hit)->place);
   std::uint64_t fresh = needed;
@@ -121,7 +122,7 @@ std::optional<PrefixCache::Taken> PrefixCache::take(const TraceRequest& request)
     add({prefix, ids[i], blocksOf(request, i)}, last_number_ + 1);
     prefix = ++last_number_;
   }
-  // The tokens without ids come behind their own entry, where nothing looks for them.
+  // Tokens without ids get an entry whose key no request looks up, so they are never hits.
   if (const auto rest = static_cast<std::uint32_t>(needed - out.blocks.size()); rest != 0) {
     add({last_number_ + 1, 0, rest}, last_number_ + 1);
     ++last_number_;

@@ -16,11 +16,11 @@ namespace viaduct::measure {
 using BlockIds = std::vector<std::uint32_t>;
 
 // The cache of prefill. It keeps the blocks of each prefix until another request needs room; the
-// least recently used prefixes leave first. A prefix grows by units: the tokens of a hash id, or of
-// a block if a block has more.
+// least recently used prefixes leave first. A prefix grows by units. A unit has the tokens of a
+// hash id, or of a block if a block has more tokens.
 class PrefixCache {
  public:
-  // `block_tokens` divide `id_tokens`, or are a multiple of them. No `id_tokens`: requests have no
+  // One of `block_tokens` and `id_tokens` must divide the other. `id_tokens` 0: requests have no
   // hash ids.
   PrefixCache(std::uint64_t blocks, std::uint32_t block_tokens, std::uint32_t id_tokens);
 
@@ -29,7 +29,7 @@ class PrefixCache {
     std::uint64_t hit_ids = 0;  // hash ids of the longest cached prefix
     std::uint64_t hit_tokens = 0;
   };
-  // Nothing: the request needs more blocks than the pool has.
+  // Takes blocks for a request. Returns nothing if the request needs more blocks than the pool has.
   std::optional<Taken> take(const TraceRequest& request);
 
  private:
@@ -37,14 +37,14 @@ class PrefixCache {
   struct Key {
     std::uint64_t prefix = 0;  // the number of the entry before this one; 0: the first unit
     std::uint64_t id = 0;
-    std::uint32_t blocks = 0;  // fewer if these are the last tokens of a request
+    std::uint32_t blocks = 0;  // a request's last unit may have fewer
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
   struct Entry {
-    std::uint64_t number = 0;  // from 1 on; no later entry gets it again
+    std::uint64_t number = 0;  // from 1 on, and unique among all entries
     BlockIds blocks = {};
     std::list<Key>::iterator place = {};  // in `used_`
   };
@@ -63,15 +63,15 @@ class PrefixCache {
   std::uint64_t last_number_ = 0;
 };
 
-// The cache of decode. Each request has blocks of its own, until a later request needs them. The
-// oldest request gives its blocks back first.
+// The cache of decode. Each request has its own blocks until a later request needs room. The oldest
+// request gives its blocks back first.
 class DecodeCache {
  public:
   explicit DecodeCache(std::uint64_t blocks);
 
   struct Taken {
     BlockIds blocks = {};
-    // The last request whose blocks this one gets. Its transfer has to be over.
+    // The last request whose blocks this request reuses. That request's transfer must end first.
     std::optional<std::uint64_t> after = {};
   };
   std::optional<Taken> take(std::uint64_t request, std::uint64_t blocks);
@@ -84,7 +84,7 @@ class DecodeCache {
   const std::uint64_t blocks_;
   BlockIds free_ = {};
   std::list<Owner> owners_;          // the oldest first
-  std::vector<std::uint64_t> last_;  // the last owner of each block, and 1; 0: there was none
+  std::vector<std::uint64_t> last_;  // number of each block's last owner, plus 1; 0: no owner yet
 };
 
 }  // namespace viaduct::measure

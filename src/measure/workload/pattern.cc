@@ -12,15 +12,15 @@ namespace viaduct::measure {
 namespace {
 
 // A word is its number times an odd constant, masked by the seed. The number has 16 bits of epoch
-// and 48 bits of position. Neighbours differ by one addition, which vectorises, and a found word
-// can be decoded.
+// and 48 bits of position. The product of
+// the next word follows by one addition, which vectorises. A found word can be decoded.
 constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
 constexpr unsigned kPositionBits = 48;
 constexpr std::uint64_t kPositionMask = (std::uint64_t{1} << kPositionBits) - 1;
 constexpr std::uint64_t kGroup = 64;  // words in one loop of constant length
 
 constexpr std::uint64_t inverse(std::uint64_t odd) {
-  std::uint64_t x = odd;  // right in the lowest 3 bits; each step doubles the right bits
+  std::uint64_t x = odd;  // an inverse in the lowest 3 bits; each step doubles the correct bits
   for (int i = 0; i < 5; ++i) x *= 2 - odd * x;
   return x;
 }
@@ -76,8 +76,8 @@ SumKeys keysOf(std::uint64_t key, std::uint64_t position) {
   return out;
 }
 
-// The product of the halves of a word with its key. Two words have the same product for one key in
-// 2^32.
+// Adds the key to the word and multiplies the halves of the sum. Two different words have the same
+// product only for one key in 2^32.
 [[gnu::always_inline]] inline std::uint64_t productOf(std::uint64_t word, std::uint64_t key) {
   constexpr std::uint64_t kLow = 0xffffffffU;
   const std::uint64_t keyed = word + key;
@@ -94,7 +94,7 @@ SumKeys keysOf(std::uint64_t key, std::uint64_t position) {
       std::memcpy(at + i * kWordBytes, &word, kWordBytes);
     }
 }
-// Returns the number of groups before the first wrong one.
+// Returns the number of groups before the first group with a wrong word.
 [[gnu::always_inline]] inline std::uint64_t rightGroups(const std::byte* at, std::uint64_t groups,
                                                         std::uint64_t product, std::uint64_t mask) {
   for (std::uint64_t g = 0; g < groups; ++g, at += kGroup * kWordBytes, product += kGroup * kOdd) {
@@ -221,7 +221,7 @@ std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory, std::
   const std::uint64_t groups = memory.size() / (kGroup * kWordBytes);
   const std::uint64_t right = groups == 0 ? 0 : loops().right(memory.data(), groups, product, mask);
   product += right * kGroup * kOdd;
-  // The rest is the end of the block, or begins with the wrong group.
+  // The remaining bytes are less than a group, or begin with the wrong group.
   std::array<std::byte, kGroup * kWordBytes> wanted;
   for (std::uint64_t done = right * wanted.size(); done < memory.size(); done += wanted.size()) {
     const std::byte* at = memory.data() + done;

@@ -12,7 +12,7 @@
 namespace viaduct::measure {
 
 inline constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
-inline constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;  // that a Pattern tells apart
+inline constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;  // number of a Pattern's epochs
 
 // The first wrong byte of a block.
 struct Mismatch {
@@ -21,8 +21,8 @@ struct Mismatch {
   std::string text = {};  // a guess about the found bytes
 };
 
-// A keyed sum over words and their positions. It does not depend on the order in which they are
-// added. A process without the words cannot know it before it knows the key.
+// A keyed sum over words and their positions, in any order. A process that does not have the words
+// cannot know the sum, even if it prepares before it knows the key.
 struct WordSum {
   std::uint64_t first = 0, second = 0;
   std::uint64_t words = 0;
@@ -40,10 +40,11 @@ struct Pattern {
                        std::uint64_t offset) const;
   // `memory` holds bytes of the block from `offset` on, or of several blocks of whole words.
   void fill(std::span<std::byte> memory, std::uint64_t block, std::uint64_t offset = 0) const;
-  // The offset of the wrong byte is in `memory`.
+  // Returns the first wrong byte, with its offset in `memory`.
   std::optional<Mismatch> verify(std::span<const std::byte> memory, std::uint64_t block,
                                  std::uint64_t offset = 0) const;
-  // Adds the words of a block from `offset` on, whatever they are. Seed and epoch do not matter.
+  // Adds the words in `memory`, which belong to a block from `offset` on, right or wrong. Seed and
+  // epoch do not matter.
   void add(WordSum& sum, std::span<const std::byte> memory, std::uint64_t key, std::uint64_t block,
            std::uint64_t offset = 0) const;
 };

@@ -95,7 +95,7 @@ TEST_F(PatternTest, SizesNeedNotBeWholeWords) {
   }
 }
 
-// The sum of all blocks, which are added in this order.
+// Returns the sum of all blocks, added in the order of `blocks`.
 WordSum sumOf(const Pattern& p, std::span<const std::byte> memory, std::uint64_t key,
               std::initializer_list<std::uint64_t> blocks) {
   WordSum out;

@@ -100,7 +100,7 @@ std::string stageBetween(const Place& from, const Place& into) {
   return loads ? "load" : "store";
 }
 
-// Several copies get numbers, so that a name means one stage.
+// Numbers the stages named "copy" if there are several, so that each name means one stage.
 void numberCopies(std::vector<std::string>& stages) {
   if (std::count(stages.begin(), stages.end(), "copy") < 2) return;
   std::size_t number = 0;

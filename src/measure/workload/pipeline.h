@@ -1,4 +1,5 @@
-// The pipeline that `viaduct bench --pipeline` measures: its places, and the stages between them.
+// The pipeline that `viaduct bench --pipeline` measures: its places (memory and storage), and the
+// stages between them.
 // Threads: pure functions and plain values.
 #pragma once
 
@@ -30,7 +31,7 @@ struct Place {
   std::string text = {};   // as the user wrote it: "host", "cuda0", "file:/a"
   std::uint32_t gpu = 0;   // the number of a GPU
   Storage storage = {};    // of kStorage
-  std::uint32_t rank = 0;  // of the process that has the place
+  std::uint32_t rank = 0;  // of the process to which the place belongs
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -56,7 +57,7 @@ struct Pipeline {
   std::vector<Place> places = {};        // two or more, in order
   std::vector<std::string> stages = {};  // names: stage i moves bytes from place i to place i + 1
 
-  // Null: the pipeline begins or ends in memory.
+  // Return the storage at the pipeline's start or end, or null if that end is memory.
   const Storage* source() const { return storageAt(places.front()); }
   const Storage* destination() const { return storageAt(places.back()); }
   std::uint32_t processes() const { return places.back().rank + 1; }

@@ -22,7 +22,7 @@ Expected Expected::digests(const Chunking& chunks, std::uint64_t bytes,
                            std::vector<Digest> digests) {
   Expected out = pattern(chunks, bytes, 0, 1);
   out.digests_ = std::move(digests);
-  out.digests_.resize(out.pattern_.blocks);  // chunks without a digest are wrong
+  out.digests_.resize(out.pattern_.blocks);  // chunks without a digest count as wrong
   return out;
 }
 

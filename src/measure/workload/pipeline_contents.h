@@ -38,7 +38,7 @@ class Expected {
 
   Pattern pattern_ = {};
   std::uint64_t period_ = 0;
-  std::vector<Digest> digests_ = {};  // empty: the pattern
+  std::vector<Digest> digests_ = {};  // empty: the contents are the pattern
 };
 
 }  // namespace viaduct::measure::pipeline

@@ -5,7 +5,8 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-// Returns place `at` as an end of a stage that needs memory of its own with this label.
+// Returns place `at` as an end of a stage. If the place is memory, the stage gets its own memory
+// with this label.
 End endOf(const Pipeline& pipeline, std::size_t at, std::string label, bool ring) {
   const Place& place = pipeline.places[at];
   if (place.kind == Place::Kind::kStorage)
@@ -26,7 +27,8 @@ std::vector<Route> legsOf(const Pipeline& pipeline, const std::vector<Route>& st
 
 std::vector<Route> routesOf(const Pipeline& pipeline) {
   const std::size_t last = pipeline.stages.size() - 1;
-  // An object is written as a whole, so the store needs all of its bytes at once.
+  // An object is written as a whole. So a last stage that writes one gets memory for all bytes, not
+  // a ring.
   const bool object =
       pipeline.destination() != nullptr && pipeline.destination()->kind == MemoryKind::kObject;
   std::vector<Route> out;

@@ -1,4 +1,4 @@
-// The transfers that measure a pipeline, and their order in a round. Threads: pure functions and
+// Plans the flows that measure a pipeline, and their order in a round. Threads: pure functions and
 // plain values.
 #pragma once
 
@@ -15,13 +15,13 @@ namespace viaduct::measure::pipeline {
 struct End {
   enum class Kind : std::uint8_t {
     kStorage,
-    kMemory,  // of all bytes: an end of the pipeline
-    kRing,    // of some chunks: between two stages
+    kMemory,  // memory for all bytes: an end of the pipeline
+    kRing,    // memory for some chunks: between two stages
   };
   std::string label = {};  // of its Pin
   std::uint32_t rank = 0;
   Kind kind = Kind::kStorage;
-  std::optional<std::uint32_t> gpu = {};  // whose memory it is; nothing: host memory
+  std::optional<std::uint32_t> gpu = {};  // the GPU that has the memory; nothing: host
 };
 
 // A flow of the plan. The rank of `from` initiates it.
@@ -30,9 +30,9 @@ struct Route {
   End from = {}, into = {};
 };
 
-// Returns the stages in their order. With several stages, the legs of the pipeline follow. Without
-// a GPU, one transfer is the only leg, because the library stages through host memory by itself.
-// With a GPU, each stage is a leg, and each leg begins where the leg before it ends.
+// Returns the stages in order. With several stages, the legs of the whole pipeline follow. Without
+// a GPU there is one leg, a single transfer, which the library stages through host memory itself.
+// With a GPU, each stage is a leg, and each leg begins in the memory where the leg before it ends.
 std::vector<Route> routesOf(const Pipeline& pipeline);
 
 // Flows that run at the same time.
@@ -41,8 +41,8 @@ struct Case {
   std::vector<std::uint32_t> routes = {};  // indices
   bool chain = false;                      // each flow moves the bytes of the flow before it
 };
-// Returns the cases of a round: each stage alone, all together, and the pipeline. Of one stage: the
-// stage alone. `routes` begins with `stages` stages.
+// Returns the cases of a round: each stage alone, all stages together, and the whole pipeline. A
+// pipeline of one stage has only the first case. The first `stages` entries of `routes` are stages.
 std::vector<Case> casesOf(const std::vector<Route>& routes, std::size_t stages);
 
 }  // namespace viaduct::measure::pipeline

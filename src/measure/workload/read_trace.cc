@@ -23,18 +23,18 @@
 namespace viaduct::measure {
 namespace {
 
-// Limits of what an untrusted file can make us keep: less than 2 GiB.
+// Limits for an untrusted file, so that reading keeps less than 2 GiB.
 constexpr std::size_t kMostLine = std::size_t{4} << 20U;
 constexpr std::size_t kMostRequests = std::size_t{1} << 23U;
 constexpr std::size_t kMostIds = std::size_t{1} << 26U;       // of all requests
-constexpr std::uint64_t kMostTime = std::uint64_t{1} << 58U;  // microseconds: the year 9999
-constexpr std::size_t kPart = std::size_t{1} << 20U;          // that is read at once
+constexpr std::uint64_t kMostTime = std::uint64_t{1} << 58U;  // microseconds: 9,133 years
+constexpr std::size_t kPart = std::size_t{1} << 20U;          // bytes of one read
 constexpr std::uint64_t kProgressEvery = 4096;                // requests
 constexpr auto kReadTrace = "read trace";
 constexpr auto kOtherTrace = "name a trace, or make one with viaduct kv generate";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Starts of files that people take for traces.
+// First bytes of files that people mistake for traces.
 struct OtherFile {
   std::string_view start;
   const char *what, *remedy;
@@ -54,7 +54,7 @@ std::string counted(std::uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// The names of all formats, for a remedy.
+// Returns the names of all formats, for the remedy of an error.
 std::string knownFormats() {
   std::vector<std::string> out;
   for (const TraceFormatFacts& one : traceFormats())
@@ -67,7 +67,7 @@ class TraceParser {
  public:
   TraceParser(const std::string& name, const TraceReading& how) : name_(name), how_(how) {}
 
-  // `ended`: a line break follows.
+  // Parses one line. `ended`: a line break follows it.
   Status line(std::string_view text, bool ended) {
     ++number_;
     if (number_ == 1 && text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
@@ -164,7 +164,7 @@ class TraceParser {
     return out;
   }
 
-  // Chooses the format of whose names the first line lacks fewest.
+  // Chooses the format of which the first line lacks the fewest names. Fails if any is missing.
   Status recognise(const TraceFields& fields, bool csv) {
     const TraceFormatFacts* nearest = nullptr;
     std::vector<std::string> missing;
@@ -201,7 +201,7 @@ class TraceParser {
     return Error{.detail = "no JSON object", .remedy = "write one JSON object in each line"};
   }
 
-  // A first line that is no object is the header of a table.
+  // Reads a first line that is no JSON object: the header of a table.
   Status firstWords(std::string_view text) {
     if (text.starts_with('[')) return noObject();
     VIADUCT_TRY(names_, csvFieldsOf(text));
@@ -237,7 +237,8 @@ class TraceParser {
     return Ok{};
   }
 
-  // A delay counts from the request before it in its session, or else from the first request.
+  // Computes the time of a line with a delay. The delay counts from the previous request of its
+  // session, or else from the file's first request.
   Status setTime(TraceLine& line) {
     if (line.delay_us) {
       const auto before = last_.find(line.session);
@@ -248,7 +249,7 @@ class TraceParser {
       return Error{.detail = "the delays of this session add up to thousands of years",
                    .remedy = "write \"delay\" in milliseconds"};
     if (!first_) first_ = line.request.time_us;
-    // The sessions of a file overlap.
+    // Counts requests out of order, except in sessions, because sessions may overlap.
     if (!line.delay_us && line.session == 0) {
       late_ += line.request.time_us < above_ ? 1 : 0;
       above_ = line.request.time_us;
@@ -275,7 +276,7 @@ class TraceParser {
   const std::string& name_;
   const TraceReading& how_;
   ReadTrace out_;
-  std::size_t number_ = 0;                   // of the line
+  std::size_t number_ = 0;                   // number of the current line
   const TraceFormatFacts* facts_ = nullptr;  // of the recognised format
   std::vector<std::string> names_;           // of the columns
   std::uint64_t empty_ = 0, failed_ = 0, late_ = 0, extra_ids_ = 0, few_ids_ = 0;  // requests

@@ -15,19 +15,19 @@
 namespace viaduct::measure {
 
 struct TraceReading {
-  std::uint64_t requests = 0;   // the first ones of the file; 0: all
-  std::uint32_t id_tokens = 0;  // that a hash id stands for; 0: those of the format
+  std::uint64_t requests = 0;   // how many requests to read; 0: all
+  std::uint32_t id_tokens = 0;  // tokens of a hash id; 0: as the format has it
   // Called repeatedly while a file is read, with the number of requests so far.
   std::function<void(std::uint64_t requests)> progress = {};
 };
 
 struct ReadTrace {
   Trace trace = {};
-  std::vector<std::string> remarks = {};  // what differs from the lines, for the user
+  std::vector<std::string> remarks = {};  // how the trace differs from the file, for the user
 };
 
-// The error names the first wrong line. Empty lines are skipped. Requests without tokens, and those
-// that failed, are left out. Requests are sorted by their times.
+// Parses a trace. An error names the first wrong line. Empty lines are skipped. Requests without
+// tokens, and failed requests, are left out. Requests are sorted by time.
 Result<ReadTrace> parseTrace(std::string_view text, const std::string& name,
                              const TraceReading& how = {});
 // The same, with memory for the requests and one line.

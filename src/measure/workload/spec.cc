@@ -15,8 +15,8 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-// Each set plans transfers of about a kilobyte each, so their number is limited. If more sets would
-// fit, they lie farther apart instead.
+// The most sets. A set's planned transfers take about a kilobyte each. If more sets would fit into
+// the memory, the sets lie farther apart instead.
 constexpr std::uint64_t kMostSets = 16'384;
 
 std::uint64_t partBytes(std::uint64_t device, std::uint32_t parts) {
@@ -24,7 +24,7 @@ std::uint64_t partBytes(std::uint64_t device, std::uint32_t parts) {
   return part >= kPage ? part / kPage * kPage : part;
 }
 
-// Returns the bytes that a stream's part needs for all rows, if it has `room`.
+// Returns the bytes that a stream's part needs for all rows, if the part may have `room` bytes.
 std::uint64_t neededPart(const Spec& spec,
                          std::uint64_t room = std::numeric_limits<std::uint64_t>::max()) {
   std::uint64_t most = 1;
@@ -81,7 +81,8 @@ std::optional<DeviceBytes> poolsOf(const Spec& spec) {
   return out;
 }
 
-// Members with other pools or sets have other block tables.
+// Returns a KV point as text, with pools and sets. Members that differ in these have different
+// block tables, so members compare the text.
 std::string kvWords(const Workload& row) {
   const KvPoint& point = *row.kv;
   std::string out = fmt::format(" ({}, {} sets in pools of {} and {} blocks", textOf(point),
@@ -175,7 +176,7 @@ Result<DeviceBytes> deviceBytes(const Spec& spec) {
   DeviceBytes bytes{neededPart(spec) * parts.initiator, neededPart(spec) * parts.target};
   if (spec.buffer_bytes != 0) {
     const bool many = spec.layout.mode == Mode::kMg;
-    const std::uint32_t alone = spec.layout.pattern() ? 2 : 1;  // devices of an SG process
+    const std::uint32_t alone = spec.layout.pattern() ? 2 : 1;  // devices of a process in mode SG
     bytes.initiator = spec.buffer_bytes / (many ? spec.layout.initiators : alone);
     // Storage is not larger than the rows need, because it is filled before the first row.
     bytes.target =
@@ -219,7 +220,7 @@ std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint
 }
 
 Sets setsOf(const Spec& spec, const Workload& all, const Stream& stream, const DeviceBytes& bytes) {
-  if (all.kv) return {.count = all.kv->sets};  // block tables have the places
+  if (all.kv) return {.count = all.kv->sets};  // block tables decide where blocks lie
   const Workload row = workOf(all, stream);
   const std::uint64_t here = partBytes(bytes.initiator, stream.initiator_parts);
   const std::uint64_t there = partBytes(bytes.target, stream.target_parts);

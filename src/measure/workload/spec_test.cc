@@ -47,7 +47,7 @@ TEST(Memory, ATransferThatDoesNotFitIsNamedWithTheSizes) {
             "stream that uses it");
 }
 
-// No two streams share a byte on either side, and none leaves the memory.
+// No two streams share a byte on either side, and no stream's set ends beyond the memory.
 TEST(Memory, SetsOfStreamsNeverOverlap) {
   for (const Scheme scheme : {Scheme::kPairwise, Scheme::kOneToMany, Scheme::kTp})
     for (const std::uint64_t set : {std::uint64_t{0}, kMiB}) {
@@ -84,7 +84,7 @@ TEST(Memory, SetsOfStreamsNeverOverlap) {
     }
 }
 
-// The buffer that nixlbench asks for by default would fill a disk.
+// Storage is not as large as the default buffer of nixlbench, which would fill a disk.
 TEST(Storage, IsAsLargeAsTheRowsNeed) {
   Spec spec{.layout = {.initiators = 2, .targets = 0},
             .rows = {row(4096, 64), row(kMiB, 2)},

@@ -19,7 +19,7 @@ namespace viaduct::measure {
 
 // The blocks of one transfer.
 struct StoredSet {
-  std::uint32_t part = 0;   // the part of the device's storage that the stream has
+  std::uint32_t part = 0;   // the stream's part of the device's storage
   std::uint64_t first = 0;  // the number of the first block in this part
   std::uint64_t at = 0;     // the offset of the first block in Storage::bytes()
 };
@@ -37,11 +37,11 @@ class Storage {
   std::span<std::byte> bytes() const { return copy_.bytes(); }
   // True if the contents are the user's, and stay as they are.
   virtual bool isGiven() const { return false; }
-  // The later calls are about blocks of this row.
+  // Begins a row. Later calls are about the blocks of this row.
   virtual Status begin(const Workload& row) = 0;
   // Returns the blocks of a set in the order of their places. A row of reads stores them before.
   virtual Result<Blocks> blocks(const StoredSet& set) = 0;
-  // Writes blocks from bytes() into the storage, or reads them from there.
+  // store() writes a set's blocks from bytes() into the storage. load() reads them into bytes().
   virtual Status store(const StoredSet& set) = 0;
   virtual Status load(const StoredSet& set) = 0;
   // Waits until the device has all that was stored, and drops it from the page cache if the

@@ -18,8 +18,8 @@
 namespace viaduct::measure {
 namespace {
 
-// Descriptors that a process needs besides one for each file. The backend opens up to 256 files
-// once more.
+// Descriptors that a process needs in addition to one for each file. The backend opens up to 256 of
+// the files a second time.
 constexpr std::uint64_t kOtherDescriptors = 320;
 
 bool writes(const Spec& spec) {
@@ -37,7 +37,8 @@ Error badFolder(const std::string& folder) {
   return error;
 }
 
-// Makes a file without a name. It ends with its last descriptor, however the process ends.
+// Makes a file without a name. The kernel removes the file with its last descriptor, even if the
+// process is killed.
 Result<base::Fd> makeNameless(const std::string& folder) {
   base::Fd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600));
   if (fd) return fd;
@@ -110,7 +111,7 @@ Status roomSuffices(const std::string& folder, std::uint64_t bytes) {
                .remedy = "use smaller blocks, batches or --working_set, or another folder"};
 }
 
-// Opens file `i` of a device, or makes it. `named` is true for a file of the user.
+// A file of a device, which was opened or made. `named` is true for a file that the user named.
 struct FoundFile {
   base::Fd fd = {};
   std::string name = {};
@@ -130,7 +131,7 @@ Result<FoundFile> find(const Spec& spec, std::uint32_t i, std::uint64_t bytes) {
 
 using Transport = ssize_t (*)(int fd, std::byte* at, std::size_t bytes, off_t offset);
 
-// Moves all bytes between memory and a file, with as many calls as it takes.
+// Moves all bytes between memory and a file. Repeats `move`, because one call may move only a part.
 Status moveAll(Transport move, const char* operation, int fd, std::span<std::byte> memory,
                std::uint64_t offset, const std::string& name) {
   while (!memory.empty()) {

@@ -28,7 +28,7 @@ class StoredFiles final : public Storage {
     Pin pin;
     std::string name;  // for errors
   };
-  // A block's place: `offset` bytes from the begin of a file.
+  // Where a block lies: `offset` bytes from the start of `file`.
   struct Place {
     const File& file;
     std::uint64_t offset = 0;
@@ -41,7 +41,7 @@ class StoredFiles final : public Storage {
   Status each(const StoredSet& set, Visit visit);
 
   const Spec& spec_;
-  const std::uint64_t part_bytes_;  // of each file for each stream
+  const std::uint64_t part_bytes_;  // each stream's part of each file
   std::vector<File> files_;
   bool given_ = false;
   Workload row_;

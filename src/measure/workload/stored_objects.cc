@@ -78,7 +78,7 @@ Result<Blocks> StoredObjects::blocks(const StoredSet& set) {
   return blocks;
 }
 
-// A row of writes makes its objects itself.
+// Makes the objects of a set before a row of reads. A row of writes makes its objects itself.
 Status StoredObjects::store(const StoredSet& set) {
   if (row_.op == OpKind::kWrite) return Ok{};
   const FileOptions fresh{.bytes = row_.block_bytes, .create = true, .temporary = true};

@@ -12,7 +12,7 @@ namespace viaduct::measure {
 
 class StoredObjects final : public Storage {
  public:
-  // Writes one small object first, which finds a wrong endpoint, key or bucket.
+  // Writes one small object first, so that a wrong endpoint, key or bucket fails here.
   static Result<std::unique_ptr<Storage>> make(Agent& agent, const Peer& self, const Spec& spec,
                                                std::uint32_t number, Buffer copy,
                                                const std::string& copy_label);
@@ -38,7 +38,7 @@ class StoredObjects final : public Storage {
   Workload row_;
   std::uint32_t rows_ = 0;  // number of rows that have begun
   std::uint64_t labels_ = 0;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Blocks> blocks_;  // of the row's sets
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Blocks> blocks_;  // blocks of the row's sets
   std::vector<Pin> kept_;
 };
 

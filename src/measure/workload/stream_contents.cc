@@ -12,7 +12,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // checked bytes of a stream
+constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // most bytes of a stream in a sample
 constexpr std::uint64_t kPlaces = 16;                        // words of a set that change
 
 }  // namespace
@@ -125,7 +125,7 @@ Status StreamContents::refill(const StreamEnd& end, std::uint64_t seed, std::uin
 Result<WordSum> StreamContents::sum(const StreamEnd& end, std::uint64_t key,
                                     std::uint64_t set) const {
   const auto how = kv_ && spec_.verify != Verified::kFull ? Verified::kSampled : Verified::kFull;
-  // The mirror of a source holds what was copied to the GPU.
+  // A source's mirror already holds what was copied to the GPU, so null avoids a copy back.
   return contents_.sum(cells(end, 0, {set, 1}), key, how,
                        end.role == source(end.stream) ? nullptr : end.mirror);
 }
@@ -133,7 +133,8 @@ Result<WordSum> StreamContents::sum(const StreamEnd& end, std::uint64_t key,
 Result<Wrong> StreamContents::differences(const StreamEnd& end, const SetContents& source) const {
   Pattern other = pattern_;
   other.seed = source.seed;
-  // The pattern does not have the changed words, so they are compared first and then replaced.
+  // The changed words are not in the pattern. So they are compared here, and then replaced by words
+  // of the pattern for the check of all words.
   std::vector<std::uint64_t> found;
   Wrong stale;
   for (const ChangedWord& word : source.changed) {

@@ -21,12 +21,12 @@ struct StreamEnd {
   // The memory of the other end, if the contents are the user's. Checks compare with these bytes
   // instead of the pattern.
   std::span<std::byte> original = {};
-  const Mirror* mirror = nullptr;  // of a GPU's memory; null: `memory` is what transfers move
+  const Mirror* mirror = nullptr;  // if transfers move a GPU's memory; null: they move `memory`
 };
 
 // A range of sets. Consecutive transfers of a stream use consecutive sets.
 struct SetRange {
-  std::uint64_t first = 0;  // modulo the number of sets
+  std::uint64_t first = 0;  // taken modulo the number of sets
   std::uint64_t count = 0;
 };
 
@@ -46,7 +46,7 @@ struct SetContents {
 
 class StreamContents {
  public:
-  // `seed`: of the contents that this process writes. No other process knows it.
+  // `seed` is the seed of the contents that this process writes. No other process knows the seed.
   StreamContents(const Spec& spec, const Workload& row, const std::vector<Stream>& streams,
                  const DeviceBytes& bytes, std::uint64_t seed);
 
@@ -58,15 +58,15 @@ class StreamContents {
   std::uint64_t fewestSets() const;
   // Writes to each page of all sets in host memory.
   void touch(const StreamEnd& end) const;
-  // This and the other calls fail only if the memory is a GPU's, and its driver fails.
+  // The calls below fail only if the memory is a GPU's and the driver fails.
   Status fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
   // As fill() for one set, with words of another seed.
   Status refill(const StreamEnd& end, std::uint64_t seed, std::uint64_t set) const;
-  // Checks the blocks of these sets, or a sample of them unless Spec::verify is kFull. Of a KV row,
-  // the sample has words of each page.
+  // Checks all words of these sets if Spec::verify is kFull, otherwise a sample. In a KV row, the
+  // sample has words of each page.
   Result<Wrong> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
-  // Sums up the contents of a set. Of a KV row, words of each page are enough unless Spec::verify
-  // is kFull.
+  // Sums up the contents of a set. In a KV row, only some words of each page are added, unless
+  // Spec::verify is kFull.
   Result<WordSum> sum(const StreamEnd& end, std::uint64_t key, std::uint64_t set) const;
   // Describes the first bytes of a set that differ from those at the source.
   Result<Wrong> differences(const StreamEnd& end, const SetContents& source) const;
@@ -74,15 +74,15 @@ class StreamContents {
   // Returns the bytes of a set's word that changes, at this end.
   std::span<std::byte> wordAt(const StreamEnd& end, std::uint64_t set,
                               const ChangedWord& word) const;
-  // Draws places of words. Both ends of a ping-pong change words, so `parity` keeps them apart: 0
-  // or 1, or nothing for all words. Returns nothing if the blocks are too small, or of a KV row.
+  // Chooses random words to change. Both ends of a ping-pong change words, so one end takes
+  // `parity` 0 and one end 1. No parity: any words. Returns none for small blocks, or for a KV row.
   std::vector<ChangedWord> places(std::uint32_t stream, base::Random& random,
                                   std::optional<std::uint64_t> parity = {}) const;
-  // Writes these words. Only these bytes of a GPU's memory change.
+  // Writes these words. In a GPU's memory, no other bytes change.
   Status change(const StreamEnd& end, std::uint64_t set, std::span<const ChangedWord> words) const;
 
  private:
-  // Lists the cells of these sets. A sample of blocks has at most 64 MiB.
+  // Lists the cells of these sets. With `sample`, the listed blocks have at most 64 MiB.
   CellList cells(const StreamEnd& end, std::uint64_t epoch, SetRange sets,
                  bool sample = false) const;
   // Describes a wrong block, or a part of it.
@@ -93,10 +93,10 @@ class StreamContents {
   const Workload& row_;
   const std::vector<Stream>& streams_;
   std::vector<Sets> sets_;
-  std::vector<Workload> works_;       // the row as each stream moves it
+  std::vector<Workload> works_;       // the part of the row that each stream moves
   std::vector<std::uint64_t> first_;  // the number of each stream's first block
   std::vector<std::uint32_t> initiator_order_, target_order_;
-  std::optional<KvCells> kv_;  // in the place of blocks
+  std::optional<KvCells> kv_;  // of a KV row, which has no plain blocks
   Pattern pattern_;
   Contents contents_{{}};
 };

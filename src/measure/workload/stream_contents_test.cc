@@ -10,7 +10,7 @@ namespace {
 // A read of storage whose bytes are the user's.
 class OriginalContents : public ::testing::Test {
  protected:
-  // Copies each block from its place at the storage to its place here.
+  // Copies each block from its index in the storage to its index in local memory.
   void read() {
     const auto here = blockOrder(4, spec_.seed, Role::kInitiator);
     const auto there = blockOrder(4, spec_.seed, Role::kTarget);

@@ -35,7 +35,8 @@ Contents PoolContents::words() const {
                    .blocks = placesFor(static_cast<std::uint32_t>(places.size()))});
 }
 
-// Lists all places. Those of `blocks` have blocks, and the others have guards.
+// Lists all places of the pool as cells. The places in `blocks` hold blocks, and all others hold
+// guard blocks.
 CellList PoolContents::cells(std::span<std::byte> pool, const Indices& blocks) const {
   std::vector<std::uint32_t> block_at(placesFor(static_cast<std::uint32_t>(places.size())),
                                       kNoBlock);

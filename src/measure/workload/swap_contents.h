@@ -29,7 +29,7 @@ struct PoolContents {
 
   // With a `gpu`, the pool is in its mirror.
   Status fill(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;
-  // The guards, and the places of blocks as if they were guards.
+  // Fills all places with guard blocks, including the places of blocks.
   Status fillAsGuards(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;
   // Describes the first wrong bytes.
   Result<Wrong> verify(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;

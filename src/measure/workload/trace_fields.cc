@@ -15,7 +15,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Seconds and milliseconds are exact to the microsecond up to here. It is 71 years.
+// Up to this time (71 years), seconds and milliseconds in a double are exact to the microsecond.
 constexpr std::uint64_t kMostMicroseconds = std::uint64_t{1} << 51U;  // microseconds
 constexpr std::size_t kMostColumns = 256;
 
@@ -104,7 +104,7 @@ Result<std::uint64_t> TraceFields::wholeIn(const Value& value, std::string_view 
     return *whole <= most ? Result<std::uint64_t>(*whole) : out("is out of range");
   const auto* number = std::get_if<double>(&value);
   if (number == nullptr) return out("is no number");
-  // The first double behind the largest number is out of range too.
+  // 2^64, the first double above the largest 64-bit number, is out of range.
   if (!(*number >= 0 && *number < std::ldexp(1.0, 64))) return out("is out of range");
   if (*number != std::floor(*number)) return out("is no whole number");
   const auto rounded = static_cast<std::uint64_t>(*number);

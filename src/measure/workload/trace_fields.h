@@ -15,28 +15,29 @@
 
 namespace viaduct::measure {
 
-// Splits a line at its commas. A field in quotes may hold commas, and "" for a quote. A quoted
-// field ends in its line.
+// Splits a line at its commas. A field in quotes may contain commas, and "" stands for a
+// quote. A quoted field must end in the same line.
 Result<std::vector<std::string>> csvFieldsOf(std::string_view line);
 
 class TraceFields {
  public:
-  // Both have to outlive this.
+  // The arguments must outlive this object.
   explicit TraceFields(const base::Json& object) : object_(&object) {}
   TraceFields(const std::vector<std::string>& names, const std::vector<std::string>& row)
       : names_(&names), row_(&row) {}
 
-  // True if the line has this name, with any value. Large and small letters are the same in a row.
+  // True if the line has this name, with any value. The names of a CSV row are case-insensitive.
   bool has(std::string_view name) const;
 
-  // The errors have the detail and the remedy. A whole number may be written as 27.0.
+  // Returns a whole number, which may be written as 27.0. Errors here and below only have detail
+  // and remedy.
   Result<std::uint64_t> whole(std::string_view name, std::uint64_t most) const;
-  // A time in units of so many microseconds, in microseconds.
+  // Reads a time in units of `unit_us` microseconds. Returns microseconds.
   Result<std::uint64_t> time(std::string_view name, double unit_us) const;
   Result<std::uint64_t> dateTime(std::string_view name) const;
-  // A list of whole numbers. Only an object has one.
+  // Returns a list of whole numbers. Only a JSON object can have a list.
   Result<std::vector<std::uint64_t>> list(std::string_view name) const;
-  // A name of any kind, as a number. Equal names have equal numbers.
+  // Returns a number for a value of any type. Equal values have equal numbers.
   std::uint64_t identity(std::string_view name) const;
 
  private:

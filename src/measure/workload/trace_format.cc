@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kMostLength = std::uint64_t{1} << 24U;  // tokens
 constexpr double kMillisecond = 1e3, kSecond = 1e6;             // microseconds
 constexpr std::uint64_t kThousand = 1000, kMillion = 1'000'000;
-// The start of generated traces whose requests have dates: 2024-01-01.
+// The date at which generated traces start, if their format has dates: 2024-01-01.
 constexpr std::uint64_t kFirstDate = 1'704'067'200 * kMillion;
 
 constexpr std::array kMooncakeNames{"input_length"};
@@ -41,7 +41,8 @@ Status readIds(const TraceFields& fields, TraceRequest& into) {
   return Ok{};
 }
 
-// Other tools leave out the output length and the ids, and give a delay in the place of a time.
+// Reads a line of Mooncake's format. Other tools leave out the output length and the ids, and write
+// a delay instead of a time.
 Result<TraceLine> readMooncake(const TraceFields& fields) {
   TraceLine out;
   if (fields.has("session_id")) out.session = fields.identity("session_id");
@@ -78,7 +79,7 @@ Result<TraceLine> readBurstGpt(const TraceFields& fields) {
   return out;
 }
 
-// A number of units with a fraction, without zeros at its end.
+// Returns a decimal number of units, without zeros at the end of its fraction.
 std::string decimal(std::uint64_t microseconds, std::uint64_t unit) {
   if (microseconds % unit == 0) return fmt::to_string(microseconds / unit);
   const int digits = unit == kMillion ? 6 : 3;
@@ -114,7 +115,7 @@ std::string writeBurstGpt(const TraceRequest& r, std::size_t /*number*/) {
                      r.output_length, std::uint64_t{r.input_length} + r.output_length);
 }
 
-// A format whose lines have all names of another one comes before it.
+// The order matters: a format whose lines have all names of another format comes before that one.
 constexpr std::array kFormats{
     TraceFormatFacts{TraceFormat::kBailian, "Alibaba Bailian", false, 16, kBailianNames,
                      readBailian, noHead, writeBailian},
@@ -126,7 +127,7 @@ constexpr std::array kFormats{
                      headBurstGpt, writeBurstGpt},
 };
 
-// The ids of the shorter pieces that an id stands for.
+// Replaces each id by `pieces` ids of `piece_tokens` tokens each.
 std::vector<std::uint64_t> splitIds(const TraceRequest& request, std::uint64_t pieces,
                                     std::uint32_t piece_tokens) {
   std::vector<std::uint64_t> out;

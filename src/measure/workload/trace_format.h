@@ -14,8 +14,8 @@
 
 namespace viaduct::measure {
 
-// One line of a trace. A line with a delay has no time of its own: it follows the request before it
-// in its session.
+// One line of a trace. A line with a delay has no time: its time is the delay after the previous
+// request of its session.
 struct TraceLine {
   TraceRequest request = {};
   std::optional<std::uint64_t> delay_us = {};
@@ -25,7 +25,7 @@ struct TraceLine {
 
 struct TraceFormatFacts {
   TraceFormat format;
-  const char* owner;        // whose traces have it, for people
+  const char* owner;        // who publishes traces in this format, for people
   bool csv;                 // a header and rows; otherwise an object in JSON on each line
   std::uint32_t id_tokens;  // 0: requests have no hash ids
   std::span<const char* const> telling;  // the names that a line of this format has
@@ -34,13 +34,13 @@ struct TraceFormatFacts {
   std::string (*write)(const TraceRequest& request, std::size_t number);
 };
 
-// A file is taken for the first format of whose telling names it has all.
+// Returns all formats. A file has the first format whose `telling` names are all in its first line.
 std::span<const TraceFormatFacts> traceFormats();
 const TraceFormatFacts& factsOf(TraceFormat format);
 
 // Writes a trace in its format.
 std::string textOf(const Trace& trace);
-// The same requests in another format. A format without hash ids loses them.
+// Returns the same requests in another format. Without hash ids if the format has none.
 Trace inFormat(Trace trace, TraceFormat format);
 
 }  // namespace viaduct::measure

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = 64 * base::kGiB;
 constexpr std::uint32_t kMostBatch = 1U << 24U;
-constexpr std::uint64_t kUsualBytes = 64 * base::kMiB;  // of a default batch, at most
+constexpr std::uint64_t kUsualBytes = 64 * base::kMiB;  // the most bytes of a default batch
 constexpr std::uint64_t kUsualBatch = 64;
 
 Error badWorkload(std::string detail, std::string remedy) {

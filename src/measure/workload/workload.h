@@ -28,9 +28,9 @@ constexpr const char* memoryChoiceName(MemoryChoice choice) {
   return base::wordOf(kMemoryChoices, choice);
 }
 
-// The requests of a trace, which start at their times.
+// A trace whose requests start at the trace's times.
 struct KvTrace {
-  std::string name = {};  // the file
+  std::string name = {};  // the name of the trace's file
   std::shared_ptr<const Trace> requests = {};
   double speed = 1;         // divides the times of the trace
   double prefill_rate = 0;  // tokens a second; 0: unknown
@@ -53,9 +53,10 @@ struct Workload {
   std::uint64_t iterations = 0;       // of each stream; 0: by time
   // A KV workload: a block is a request, and each request is a transfer of its own.
   std::optional<KvPoint> kv = {};
-  // The requests of this trace in the place of bursts. `block_bytes` is the mean of a request.
+  // If set, the row replays this trace instead of bursts. `block_bytes` is then the mean size of a
+  // request.
   std::optional<KvTrace> trace = {};
-  // The stages of Spec::pipeline that move: the number of a Case.
+  // In a row of Spec::pipeline: the index of the Case, which says which stages move.
   std::optional<std::uint32_t> stages = {};
   // Copies of `batch` blocks between host memory and a GPU, as engines swap their caches.
   std::optional<swap::Copies> swap = {};
@@ -64,19 +65,20 @@ struct Workload {
   std::uint64_t bytes() const { return block_bytes * batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
 };
-// True if the rounds of both rows take turns, so that they have the same conditions. `next` follows
-// in the list of rows.
+// True if the rounds of both rows take turns, so that both rows have the same conditions. `next` is
+// the row after `row`.
 bool roundsTakeTurns(const Workload& row, const Workload& next);
 // Fails if the row cannot be measured. The error names the reason.
 Status check(const Workload& workload);
 
 // Splits `require` at commas, and trims the words.
 std::vector<std::string_view> requirementWords(std::string_view require);
-// The requirement that a row's path is proven. Only the row can satisfy it, not a transfer.
+// The requirement that a row's path is proven. It is checked for the whole row, and no transfer can
+// satisfy it.
 inline constexpr std::string_view kProvenPath = "proven";
 // Returns the requirement without kProvenPath, for a transfer.
 std::string requireOfTransfer(std::string_view require);
-// The same, with the row's backend.
+// Returns the requirement for a transfer of this row, which also names the row's backend.
 std::string requireOf(const Workload& row, std::string_view require);
 
 // The default block sizes: 4 KiB to 64 MiB in steps of four. The default batch is 64 blocks or
@@ -88,7 +90,7 @@ enum class Role : std::uint8_t { kInitiator, kTarget };
 constexpr Role other(Role role) {
   return role == Role::kInitiator ? Role::kTarget : Role::kInitiator;
 }
-// Returns the order of one side's blocks: block k of a transfer lies at place order[k]. The sides
+// Returns the order of one side's blocks: block k of a transfer lies at index order[k]. The sides
 // have different orders, so that two blocks cannot merge into one copy.
 std::vector<std::uint32_t> blockOrder(std::uint32_t batch, std::uint64_t seed, Role role);
 
