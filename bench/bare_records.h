@@ -14,7 +14,8 @@ namespace viaduct::bench {
 
 // Moves the same blocks to another process, again and again. Each record of 16 KiB is copied by the
 // kernel out of memory that may be unmapped, sealed, sent, opened, and copied to its place by the
-// kernel. No part of that can be left out while nothing unproven is written.
+// kernel. No step can be left out, because no byte may be written to its place before its tag is
+// verified.
 class BareRecords {
  public:
   BareRecords(std::size_t block_bytes, std::size_t count, bool encrypts);

@@ -1,5 +1,6 @@
-// The cost of cards with a grant: until the first bytes have moved, until a revoked holder is
-// refused, and for transfers on one host, which then go over tcp. All agents are in this process.
+// The cost of cards with a grant: the time until the first bytes have moved, and the time until a
+// revoked holder is refused. Also transfers on one host, which go over tcp because of the grant.
+// All agents are in this process.
 //   card_bench [ROUNDS]
 #include "harness/agents.h"
 
@@ -24,7 +25,8 @@ Card narrowed(const Agent& owner) {
   return must(must(owner.card(Grant{})).narrow({.access = CardAccess::kWrite}));
 }
 
-// From the card to the end of a write of 8 bytes over tcp. The agent of the holder is open.
+// Times the way from the card to the end of a write of 8 bytes over tcp. The agent of the holder is
+// open.
 double firstTransfer(Agent& owner, bool granted) {
   Agent holder = must(Agent::open(named(freshName(), {"tcp"})));
   const Pin here = must(holder.allocate(4096));
@@ -42,7 +44,7 @@ double firstTransfer(Agent& owner, bool granted) {
   return secondsSince(start);
 }
 
-// From the call until the holder knows that its card is void and that it is not let in again.
+// Times the way from the call until the holder knows that its card is void and admits it no more.
 double revocation(Agent& owner) {
   Agent holder = must(Agent::open(named(freshName(), {"tcp"})));
   const Card card = narrowed(owner);

@@ -1,7 +1,7 @@
 // The rate of digests on one core, beside a plain read of the same memory with loads of the same
 // width, in turns. Prints GB/s (median of the rounds) and the median of the rounds' ratios.
 //   digest_bench [ROUNDS]
-// Then checked reads beside unchecked ones: 64 MiB between two agents of this process.
+// Then compares checked reads with unchecked ones: 64 MiB between two agents of this process.
 #include <cstring>
 
 #include "base/block_sums.h"

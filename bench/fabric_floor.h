@@ -30,15 +30,15 @@ struct BareEnd {
   bool leads;
 };
 
-// `Bare` is made from a BareEnd. write(from, into) returns when the bytes are there. serve(into,
-// over) makes progress at the other end until over().
+// `Bare` is made from a BareEnd. Its write(from, into) returns when the bytes are at the other end.
+// There, serve(into, over) makes progress until over() is true.
 template <class Bare>
 class Floor {
  public:
   explicit Floor(FloorOptions options) : options_(std::move(options)) {}
 
-  // lead(bare, source, turns) measures further turns, from kFurtherTurns on. The other process
-  // calls follow(turn, bare, target, turns) for them.
+  // lead(bare, source, turns) measures further kinds of turns, numbered from kFurtherTurns on. The
+  // other process calls follow(turn, bare, target, turns) for them.
   static constexpr int kFurtherTurns = 1000;
   template <class Lead, class Follow>
   void run(const Lead& lead, const Follow& follow) {

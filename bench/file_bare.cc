@@ -63,7 +63,7 @@ class Ring {
     sqe = {};
     return sqe;
   }
-  // Submits all, and spins until as many have ended.
+  // Submits all prepared requests, and spins until as many requests have ended.
   void finish(std::uint32_t block) {
     unsigned left = tail_ - submitted_;
     std::atomic_ref(*sq_tail_).store(tail_, std::memory_order_release);
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   const bool write = given.text(1) == "write";
   const auto block = given.number<std::uint32_t>(2, 0), batch = given.number<std::uint32_t>(3, 0);
   const Fd file(must(::open(given.text(0).c_str(), O_RDWR | O_DIRECT | O_CLOEXEC), "open"));
-  const off_t bytes = ::lseek(file.get(), 0, SEEK_END);  // of a block device too
+  const off_t bytes = ::lseek(file.get(), 0, SEEK_END);  // works for a block device too
   const std::uint64_t count = static_cast<std::uint64_t>(bytes) / block;
   if (count == 0) die("a file without a block");
   const std::string shared = given.text(5, "-");

@@ -27,7 +27,7 @@ Pin pinnedMemory(Agent& agent, std::uint64_t bytes, const std::string& file) {
   must(::fstat(fd.get(), &facts), "fstat");
   if (facts.st_size == 0) die("an empty file as memory");
   const auto size = static_cast<std::uint64_t>(facts.st_size);
-  // Room up to the next multiple of the file's size, and of a huge page before it.
+  // Room for whole copies of the file, and one huge page more, so that the copies can be aligned.
   constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20U;
   const std::uint64_t room = (bytes + size - 1) / size * size;
   std::byte* memory = mapped(room + kHugePage, MAP_PRIVATE | MAP_NORESERVE);

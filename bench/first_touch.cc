@@ -29,7 +29,7 @@ Passes passes(const Pass& pass) {
   return out;
 }
 
-// The first passes of all rounds, and the median of the others in each.
+// The first pass of each round, and the median of the round's later passes.
 struct PassSamples {
   Samples first, later;
   void add(const Passes& ns) {
@@ -98,8 +98,8 @@ void sample(Kind& kind) {
   kind.pin_us.add(pinned.us);
 }
 
-// Measures populating alone, and the remaining cost of the first pass: first in the owner's mapping
-// of a memfd, then in a second mapping with either advice.
+// Measures the time to populate the owner's mapping of a memfd, and then a second mapping with
+// `advice`. `passes` has the remaining cost of the passes over the second mapping.
 struct Advice {
   const char* name;
   int advice;

@@ -2,10 +2,11 @@
 // table: the rate of each in GB/s (median of the rounds), and the ratio of the two.
 //   gpu_bench [ROUNDS [digests]]
 // Bytes are counted once. Each copy is checked once, which registers the host memory, also for the
-// plain copies. These are one cuMemcpyAsync for each block. Then digests of blocks in random order:
-// by Agent::digestBlocks, and by a launch of the sum kernel over a table that is ready. The floor
-// is the rate at which the GPU's memory is read and written during a cuMemcpyAsync of 1 GiB, which
-// is twice that of the copy. With `digests` only these.
+// plain copies. A plain copy is one cuMemcpyAsync for each block. Then the program measures digests
+// of blocks in random order: by Agent::digestBlocks, and by a launch of the sum kernel over a table
+// that is ready. The floor is the rate at which the GPU's memory is read and written during a
+// cuMemcpyAsync of 1 GiB, which is twice that of the copy. With `digests`, the program measures
+// only the digests.
 #include <array>
 #include <memory>
 #include <optional>
@@ -93,7 +94,7 @@ class Bench {
               our_rate.median() / plain_rate.median(), planning * 1e9 / count);
   }
 
-  // The driver compiles the kernel for its GPU, or has it in its cache.
+  // Times the first digest, for which the driver compiles the kernel or finds it in its cache.
   void digestFirst() const {
     const auto one = of("gpu", 4 * kKiB, 1, {});
     fmt::print("\nfirst digest: {:.1f} ms\n",

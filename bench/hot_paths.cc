@@ -49,8 +49,8 @@ std::function<void()> noter() {
   };
 }
 
-// Moves 64 chunks of 64 KiB, with agents whose own threads make progress. Both stages: from one
-// agent's memory to another one's file. Otherwise one stage alone, as 64 blocks.
+// Moves 64 chunks of 64 KiB, with agents whose own threads make progress. kBoth: from one agent's
+// memory to another agent's file. Otherwise one stage alone moves them as 64 blocks.
 enum class Stages { kMove, kStore, kBoth };
 class Chunks {
  public:

@@ -141,7 +141,7 @@ void bareHeartbeats(std::uint64_t peers, seconds length) {
 void idle(seconds length, const Channel& parent) {
   Agent agent = must(Agent::open({}));
   parent.send(agent.exportCard());
-  // The agent that gets only a byte is dialed.
+  // The agent that receives only one byte does not dial: the other agent dials it.
   if (const auto card = parent.receive(); card.size() > 1)
     must(must(agent.importCard(card)).ready(kLong));
   parent.sendValue(costOf([&] { static_cast<void>(agent.waitNote(length)); }));

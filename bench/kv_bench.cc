@@ -68,7 +68,7 @@ BENCHMARK_CAPTURE(take, nhd_random, 8, 64, KvOrder::kNhd, false)->Unit(benchmark
 BENCHMARK_CAPTURE(take, same_in_order, 4, 16, KvOrder::kNhd, true)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(take, same_random, 4, 16, KvOrder::kNhd, false)->Unit(benchmark::kMicrosecond);
 
-// The part of Agent::plan that follows: one op for each piece.
+// The next part of Agent::plan: it makes one op for each piece.
 void coalesce(benchmark::State& state, std::uint32_t to_tp, std::uint32_t to_tokens, KvOrder order,
               bool in_order) {
   const Case one(to_tp, to_tokens, order, in_order);
@@ -88,7 +88,7 @@ BENCHMARK_CAPTURE(coalesce, same_in_order, 4, 16, KvOrder::kNhd, true)
 BENCHMARK_CAPTURE(coalesce, same_random, 4, 16, KvOrder::kNhd, false)
     ->Unit(benchmark::kMicrosecond);
 
-// The same selections from lists of addresses, which Blocks::list checks for overlaps.
+// Makes the same selections from lists of addresses, which Blocks::list checks for overlaps.
 void listOfPieces(benchmark::State& state) {
   const Case one(8, 64, KvOrder::kHnd, false);
   const auto taken = must(one.reshard.select(one.blocks));

@@ -36,14 +36,14 @@ Settings settingsOf(const std::string& name, const std::string& backend) {
 
 Indices sourceTable() { return shuffled(kBlocks, 1); }
 
-// The times of the source for a request.
+// The times that the source measures for one request.
 struct Published {
   double plan = 0;  // seconds
   Clock::time_point start = {}, posted = {};
 };
 
-// The ranks of the source, in one process. They publish a version for each number that comes, and
-// end at 0.
+// The ranks of the source, in one process. They publish a version for each number that they
+// receive, and end when they receive 0.
 class SourceRanks {
  public:
   SourceRanks(const std::string& backend, std::uint32_t tp, const Channel& destination) : tp_(tp) {

@@ -74,7 +74,8 @@ class Bench {
           {&grant, &ticket, &returned, &borrow, &give_back, &note, &note_taken});
   }
 
-  // Leases for writing a block, beside one for reading `count` others: the first one, and the next.
+  // Times a first and a second lease for writing one block, while a lease for reading `count` other
+  // blocks exists.
   void writers(int rounds, std::uint64_t count) {
     constexpr std::uint64_t kPart = 64;
     const auto part = [&](std::uint64_t from, std::uint64_t parts) {
@@ -106,7 +107,7 @@ class Bench {
     Transfer without = must(user_.plan(OpKind::kRead, at_user_, here, there));
     Times plain{"without a lease"}, leased{"under a lease"};
     for (int round = 0; round < rounds; ++round)
-      // Each is first in every second round.
+      // Each of the two posts comes first in every second round.
       for (int turn = 0; turn < 2; ++turn) {
         const bool now_leased = (round + turn) % 2 == 0;
         (now_leased ? leased : plain).take(calls, [&](std::size_t) {

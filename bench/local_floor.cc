@@ -33,8 +33,8 @@ Sample timed(std::string name, F work) {
   return {std::move(name), [work](int round) { return secondsOf([&] { work(round); }); }};
 }
 
-// Runs every sample once per round, in turn. `unit` is so many seconds. Ratios are to the first
-// sample. CPU time is this process's, so it is valid on a busy machine as well.
+// Runs every sample once per round, in turn. `unit` is the printed unit in seconds. Ratios are to
+// the first sample. CPU time is this process's, so it is valid on a busy machine as well.
 void measure(const std::string& title, double unit, const char* name, int rounds,
              std::vector<Sample> samples) {
   if (title.find(only) == std::string::npos) return;
@@ -77,7 +77,7 @@ Settings with(std::uint32_t threads, std::uint64_t populate = Settings{}.populat
   return settings;
 }
 
-enum Turn { kSleeping, kPolling };  // of the process that gets notes
+enum Turn { kSleeping, kPolling };  // the state of the process that gets notes
 // Shared by all processes.
 struct Board {
   Turns turns;
@@ -202,8 +202,8 @@ void measureCold(Bench& b) {
     plain_one.push_back(b.one.planPlain(pairs));
     plain_two.push_back(b.two.planPlain(pairs));
   }
-  // Each sample of a round takes another set, so none finds blocks in the cache that another left
-  // there.
+  // Each sample of a round uses another set, so that no sample finds blocks in the cache that an
+  // earlier sample left there.
   const auto set = [](int turn) { return static_cast<std::size_t>(turn) % 8; };
   measure("16,384 x 4 KiB over 512 MiB", 16384e-9, "ns a block", b.rounds,
           {timed("memcpy loop", [&](int r) { plainLoop(sets[set(r)], b.from, b.to); }),

@@ -84,7 +84,7 @@ void contents(Table& table, const Ends& ends, std::uint64_t block, int rounds) {
 void run(const std::string& backend, int rounds, Duration length) {
   Settings settings;
   settings.backends = {backend};
-  settings.copy_threads = 1;  // as many as check contents
+  settings.copy_threads = 1;  // one thread copies, because one thread checks contents
   const bench::TargetProcess target(settings, kBytes);
   Agent agent = must(Agent::open(settings));
   const Peer peer = must(agent.importCard(target.card));

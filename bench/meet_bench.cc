@@ -191,7 +191,7 @@ Played play(const std::string& where, std::uint32_t count) {
 }
 
 void simulated(Table& table, std::uint32_t count) {
-  // 30 s, because this one process plays all members and must not count as frozen.
+  // `detect` is 30 s, because this one process plays all members and must not count as frozen.
   const auto server = must(EmbeddedServer::start({.token = "bench", .detect = seconds(30)}));
   const std::string where = server->addresses().front();
   const Child players([&](Channel& parent) { parent.sendValue(play(where, count)); });

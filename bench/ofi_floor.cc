@@ -11,7 +11,7 @@
 namespace viaduct::bench {
 namespace {
 
-// One block at a time, and a window of blocks in flight.
+// Workloads with one block at a time, and with many blocks in flight.
 constexpr Workload kWorkloads[] = {{"8 B", 8, 1},
                                    {"64 KiB", 65536, 1},
                                    {"1 MiB", 1U << 20U, 1},
@@ -24,7 +24,7 @@ void mustOfi(std::int64_t status, const char* call) {
   if (status < 0) die(ofi::ofiError(Code::kDevice, call, status, "bare").text());
 }
 
-// One endpoint with its queue, and the key of the other's memory.
+// One endpoint with its queue, and the key of the other process's memory.
 class Bare {
  public:
   explicit Bare(const BareEnd& end)

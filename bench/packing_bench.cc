@@ -1,6 +1,6 @@
 // Writes many small pieces directly, and packed by the library. The floor is a loop that gathers
-// into chunks here, and scatters from them at the other end. All in turns, between two processes of
-// this host. usage: packing_bench BACKEND [ROUNDS]
+// into chunks here, and scatters from them at the other end. All ways take turns, between two
+// processes of this host. usage: packing_bench BACKEND [ROUNDS]
 #include "mark_rounds.h"
 
 namespace {
@@ -63,8 +63,8 @@ class Writer {
   }
   void finish() const { source_.finish<Round>(); }
 
-  // Milliseconds until all pieces are in their places. They have gaps of their own size, as those
-  // of some heads of a token.
+  // Returns the milliseconds until all pieces are in their places. The gaps between pieces have the
+  // size of a piece, as if half of a token's heads were moved.
   double run(std::uint64_t piece, How how) {
     const std::byte fill{static_cast<unsigned char>(++round_)};
     std::memset(source_.memory.data(), static_cast<int>(fill), kPool);

@@ -92,7 +92,8 @@ class Bench {
     noteAt(owner.agent);
     return poll([&] { return lent.state() == LeaseState::kReturned; });
   }
-  // Its end at the publisher, once both handles are closed.
+  // Times publish(), fetch(), the fetch until its end, and the wait until the publisher knows of
+  // it.
   bool fetch() {
     const Selection there = blocks({.base = pair_.target.here(), .bytes = kBlock, .count = 1});
     const Selection here = blocks({.base = pair_.source.here(), .bytes = kBlock, .count = 1});

@@ -14,7 +14,7 @@ using namespace viaduct;
 using namespace viaduct::bench;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kHalf = 256ULL << 20;  // of the memory: for the thread, for the other one
+constexpr std::uint64_t kHalf = 256ULL << 20;  // of the memory, for each of the two threads
 
 struct Shape {
   const char* name;
@@ -26,7 +26,7 @@ constexpr std::array kShapes{Shape{"1 x 4 KiB", 4 << 10, 1},
                              Shape{"1 x 128 MiB", 128 << 20, 1}};
 
 enum class Other : std::uint8_t { kNone, kWaits, kSleeps };
-// The posting thread waits for its transfer, or only looks at its state now and then.
+// The posting thread waits for its transfer, or only looks at the transfer's state every 20 us.
 struct Situation {
   const char* name;
   bool waits;
@@ -63,7 +63,7 @@ void measure(Table& table, Source& source, const std::string& backend, const Sit
     Transfer transfer = plan(source, shape, 0);
     Samples posted, all;
     for (int i = -1; i < rounds; ++i) {
-      std::this_thread::sleep_for(2ms);  // nobody expects this thread any more
+      std::this_thread::sleep_for(2ms);  // the progress thread no longer expects this thread back
       const auto begun = Clock::now();
       must(transfer.post());
       const auto returned = Clock::now();

@@ -35,7 +35,7 @@ class Others {
     before_ = thread_->steps();
   }
   struct Figures {
-    double gb_per_s = 0, gap_ms = 0;  // the longest time between two ends
+    double gb_per_s = 0, gap_ms = 0;  // gap: the longest time between the ends of two transfers
   };
   Figures stop() {
     const double bytes = static_cast<double>((thread_->steps() - before_) * kOtherBytes);

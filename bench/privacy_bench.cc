@@ -32,7 +32,7 @@ struct Level {
   const char* name;
   Privacy privacy;
 };
-// The first is what the others are compared with.
+// The other levels are compared with the first level.
 constexpr std::array kLevels{Level{"off", Privacy::kOff}, Level{"frames", Privacy::kFrames},
                              Level{"integrity", Privacy::kIntegrity},
                              Level{"encrypted", Privacy::kEncrypted}};
@@ -51,7 +51,7 @@ struct Ends {
   Source source;
 };
 
-// One library at one size of record.
+// Measures one library with one record size.
 void measureLibrary(Table& table, base::AeadKind kind, bool fast, std::size_t bytes, int rounds,
                     Duration turn) {
   const auto make = [&](base::AeadUse use) {

@@ -62,9 +62,9 @@ class Stage {
 
 using Step = std::function<void()>;
 
-// Steps a second by all threads together: the sum of the threads' rates, each over that thread's
-// own turn. By the clock, and by the time that each had a processor: the latter is the same on a
-// busy machine, but does not see a thread that waits for a lock.
+// Steps a second of all threads together: the sum of each thread's rate over its own turn.
+// `by_clock` divides by elapsed time, and `by_processor` by the time that the thread had a
+// processor. The latter is the same on a busy machine, but does not count waits for a lock.
 struct Rate {
   double by_clock = 0, by_processor = 0;
 };
@@ -121,7 +121,7 @@ Step sender(std::uint64_t bytes) {
 struct Case {
   std::string name;
   std::vector<Step> steps;
-  std::size_t against;  // the case with one thread
+  std::size_t against;  // index of the case with one thread
   Samples by_clock = {}, by_processor = {};
 };
 

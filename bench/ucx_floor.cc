@@ -14,7 +14,7 @@ constexpr Workload kWorkloads[] = {{"64 B x 1024", 64, 1024},
                                    {"1 MiB x 16", 1U << 20U, 16},
                                    {"64 MiB x 1", 64U << 20U, 1}};
 
-// A worker, an endpoint, and the key of the other's memory.
+// A worker, an endpoint, and the key of the other process's memory.
 class Bare {
  public:
   inline static bool by_messages = false;

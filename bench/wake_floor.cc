@@ -147,9 +147,9 @@ void receiveAlone(int event, Board& board, const Channel& sender) {
   }
 }
 
-// The same, with a second thread that serves messages while the caller handles its note. It sleeps
-// in an epoll around the first one, which the caller arms when it leaves and disarms before it
-// sleeps.
+// Also receives notes, with a second thread that serves messages while the first handles its note.
+// The second thread sleeps in the epoll `outside`. The first thread arms `outside` once it has
+// taken its note, and disarms it before it sleeps.
 void receiveStoodBy(int event, Board& board, const Channel& sender) {
   const int inside = watching(event, EPOLLIN | EPOLLET), outside = watching(inside, 0);
   const auto arm = [=](std::uint32_t events) {

@@ -1,6 +1,6 @@
-# Checks of the build itself: includes obey the layers, and each type name means one thing (always);
-# headers compile alone (target check_headers), locks are held (a test, with clang), and links in
-# documents exist (a test).
+# Checks of the build itself. Every build checks that includes obey the layers, and that each type
+# name means one thing. The target check_headers compiles each header alone. Tests check that locks
+# are held (with clang) and that links in documents exist.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(tools ${PROJECT_SOURCE_DIR}/tools)
 

@@ -17,7 +17,8 @@ add_executable(viaduct_doctor doctor_main.cc fmt_code.cc)
 set_target_properties(viaduct_doctor PROPERTIES OUTPUT_NAME viaduct-doctor)
 target_include_directories(viaduct_doctor PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/apps)
-# The archives alone: the targets would bring the shared libraries that they link.
+# Links the archive files, because the CMake targets would also link the shared libraries that they
+# name.
 set(archives viaduct_app viaduct_bench viaduct)
 add_dependencies(viaduct_doctor ${archives})
 list(TRANSFORM archives REPLACE "(.+)" "$<TARGET_FILE:\\1>")

@@ -1,5 +1,5 @@
 # Installs headers, library and program, and the files with which find_package and pkg-config link
-# them. The components are the Debian packages': Packages.cmake.
+# them. Each component becomes one Debian package: Packages.cmake.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -24,8 +24,8 @@ if(TARGET viaduct_cli)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${link}\")" COMPONENT program)
 endif()
 
-# Programs find NIXL's C library by `viaduct exec --nixl`. A folder of its own, so that LD_LIBRARY_PATH brings
-# no other library.
+# Programs find NIXL's C library by `viaduct exec --nixl`. The library has its own folder, so that
+# LD_LIBRARY_PATH brings no other library.
 if(TARGET viaduct_nixl_capi)
   install(TARGETS viaduct_nixl_capi DESTINATION ${CMAKE_INSTALL_LIBDIR}/viaduct COMPONENT nixl)
   install(FILES src/nixl/c/nixl_capi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/viaduct COMPONENT nixl)
@@ -44,7 +44,8 @@ if(TARGET viaduct_cli)
   endforeach()
 endif()
 
-# Programs that link a static library also link its libraries; a shared library contains them.
+# Programs that link the static library also link its dependencies. A shared library names its
+# dependencies itself.
 get_property(libs GLOBAL PROPERTY VIADUCT_LIBS_viaduct)
 get_property(linked GLOBAL PROPERTY VIADUCT_LINKED)
 set(static_dependencies "")

@@ -7,7 +7,7 @@ endif()
 set(VIADUCT_PACKAGE_MAINTAINER "Viaduct project <viaduct@packages.invalid>" CACHE STRING
   "Who answers for packages that are made here")
 
-# Only for packages: `cmake --install` leaves these out.
+# `cmake --install` leaves out files that are installed with `packaged`. Only cpack takes them.
 set(packaged EXCLUDE_FROM_ALL COMPONENT)
 set(library_dir lib/${CMAKE_LIBRARY_ARCHITECTURE})
 install(TARGETS viaduct_shared EXPORT viaduct_sharedTargets

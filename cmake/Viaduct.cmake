@@ -83,8 +83,8 @@ function(viaduct_use_precompiled target name)
 endfunction()
 
 # viaduct_link_dependency(<package>::<part> <pkg-config's name>): finds a library that programs link
-# beside the installed static libviaduct. An empty name: pkg-config has none, and viaduct.pc.in has
-# the flag.
+# beside the installed static libviaduct. An empty name means that pkg-config does not know the
+# library, and that viaduct.pc.in has the linker flag.
 function(viaduct_link_dependency target pkgconfig)
   string(REGEX REPLACE "::.*" "" package ${target})
   find_package(${package} REQUIRED)
@@ -143,8 +143,8 @@ function(viaduct_backend name)
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# viaduct_backend_absent(<name> <why>): replaces that call if the machine lacks something to build
-# it. Its facts stay, because results of other builds name the backend.
+# viaduct_backend_absent(<name> <why>): replaces viaduct_backend() if the machine lacks something to
+# build the backend. The backend's facts stay, because results of other builds name the backend.
 function(viaduct_backend_absent name why)
   message(STATUS "${name}: left out, ${why}")
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS_ABSENT "    AbsentBackend{\"${name}\", \"${why}\"},\n")
@@ -209,8 +209,8 @@ endfunction()
 
 # viaduct_place(<name> [PLAIN] SCHEMES ... SOURCES ... [TESTS ...] [LIBS ...]): declares the meeting place of a
 # folder src/meet/<name>; the folder's CMakeLists.txt needs only this call. An address that begins with one of the
-# schemes and a colon leads to this place. PLAIN: an address without a scheme does, too. The place defines
-# `Result<std::unique_ptr<MeetingPlace>> viaduct::meet::<name>::open(const PlaceOptions&)`.
+# schemes and a colon leads to this place. With PLAIN, an address without a scheme leads to this place too. The
+# place defines `Result<std::unique_ptr<MeetingPlace>> viaduct::meet::<name>::open(const PlaceOptions&)`.
 function(viaduct_place name)
   cmake_parse_arguments(arg "PLAIN" "" "SCHEMES;SOURCES;TESTS;LIBS" ${ARGN})
   viaduct_layer(meet/${name} SOURCES ${arg_SOURCES} TESTS ${arg_TESTS} LIBS ${arg_LIBS})
@@ -296,17 +296,17 @@ function(viaduct_tested_by program)
 endfunction()
 
 # viaduct_ctest(<name> [LABELS label] [TIMEOUT seconds] [FILTER pattern] [LOCK word]): makes ctest
-# tests of the program's tests, or of those that match the pattern. Tests with one lock run one at a
-# time, for those that start many processes. Tests of a GPU are one ctest test together,
-# which is skipped where there is no GPU. The timeout ends only hanging tests; slow ones stay far
-# below it.
+# tests of the program's tests, or of the tests that match the pattern. Tests with the same lock run
+# one at a time; tests that start many processes need a lock. All GPU tests of a program are one
+# ctest test, which is skipped without a GPU. The timeout ends only hanging tests; slow tests stay
+# far below it.
 function(viaduct_ctest name)
   cmake_parse_arguments(arg "" "TIMEOUT;FILTER;LABELS;LOCK" "" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
   # Without this setting, a libfabric endpoint over TCP takes 70 MB: docs/gotchas/libfabric.md.
-  set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"  # one: gtest_discover_tests takes no lists
+  set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"  # one label: gtest_discover_tests takes no lists
     ENVIRONMENT FI_OFI_RXM_USE_SRX=0)
   # Reserves processors, because an etcd cluster that waits for processor and disk drops its
   # members.

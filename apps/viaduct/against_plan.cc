@@ -70,8 +70,8 @@ std::string nameOf(const RunOptions& options) {
   return commandText(options.command, given);
 }
 
-// CUDA does not work in a child of a process that has used it, and each turn forks its workers. The
-// processes of a matrix are children of one that never uses it.
+// Refuses turns in which this process forks workers after it has used CUDA, because CUDA fails in
+// such a child. A matrix forks its processes from one that never uses CUDA.
 Status mayForkAgain(const BenchPlan& plan) {
   const measure::Spec& spec = plan.run.spec;
   if (plan.run.place || plan.matrix || spec.layout.processes() == 1) return Ok{};

@@ -67,7 +67,7 @@ int runPlan(BenchPlan plan, ResultsFile& results) {
   return written ? code : fail(written.error().text(), kExitFailed);
 }
 
-// Tells the user that all workers run here. The meeting place in the environment may suggest
+// Tells the user that all workers run here, because a meeting place in the environment may suggest
 // otherwise.
 void sayThatAllRunHere(const BenchPlan& plan, const Settings& settings) {
   if (plan.run.place || settings.meet.empty() || plan.chose_local) return;
@@ -75,14 +75,14 @@ void sayThatAllRunHere(const BenchPlan& plan, const Settings& settings) {
                      settings.meet));
 }
 
-// Explains the choice among the backends that agents open by default, or among those of the command
-// line.
-// Both ends of a run are processes here, and storage has one. Each of them has a thread of its own
-// at least, and each stream one more.
+// Returns how many threads need a processor at the same time: those that post, and, unless the
+// other end is storage, one of the target's process.
 std::uint32_t threadsHere(const measure::Spec& spec) {
   return spec.layout.stored() ? spec.threads : spec.threads + 1;
 }
 
+// Explains the choice among the backends that agents open by default, or among those of the command
+// line.
 Result<int> explainPlan(const BenchPlan& plan, const Settings& environment, ResultsFile& file) {
   measure::ExplainRequest request{.settings = plan.run.settings,
                                   .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
@@ -101,7 +101,7 @@ Result<int> explainPlan(const BenchPlan& plan, const Settings& environment, Resu
   return kExitOk;
 }
 
-// The variables of manifests as flags, and then the typed words.
+// Returns the flags that stand for variables of manifests, followed by the typed words.
 ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
   ManifestWords out = withManifestVariables(typed, sheet.names(), [](const char* name) {
     const char* const value = base::variable(name);
@@ -115,7 +115,7 @@ ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
 
 SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
                    RunOptions& options) {
-  // nixlbench takes the last value, as gflags does.
+  // nixlbench takes the last value of a repeated flag, as gflags does.
   SheetRead out = sheet.read(words, options.command == "nixlbench" ? Repeats::kLastWins : repeats);
   std::string usage = options.command;
   for (const FlagName& flag : sheet.names())

@@ -22,10 +22,10 @@ namespace {
 
 using measure::KvPoint;
 
-constexpr std::uint64_t kMostPool = 64 * base::kGiB;  // of CollectiveX
+constexpr std::uint64_t kMostPool = 64 * base::kGiB;  // the limit of CollectiveX
 constexpr std::uint32_t kTableSets = 4;
 constexpr std::uint32_t kTrials = 3, kWarmBursts = 2, kTimedBursts = 8;
-// The kernel, the agents and other programs need the rest.
+// The part of this host's memory for pools. The kernel, agents and other programs need the rest.
 constexpr double kPartOfMemory = 0.6;
 
 std::uint64_t budgetOf(const KvOptions& o, bool local) {
@@ -110,7 +110,8 @@ void addTrials(const KvOptions& o, const std::string& backend, const KvPoint& po
 
 constexpr std::uint64_t kTracePool = 4 * base::kGiB;
 
-// Returns the bytes of a request, without pages behind its last block.
+// Returns the bytes of a request of so many tokens, or of its first `blocks` blocks if these are
+// fewer.
 std::uint64_t bytesOf(const KvLayout& layout, std::uint64_t blocks, std::uint64_t tokens) {
   std::uint64_t out = 0;
   for (const KvGroup& group : layout.groups)
@@ -172,7 +173,7 @@ Status canBeReplayed(const measure::KvTrace& trace, std::uint32_t block) {
       "give a higher --speed, or replay a part of it with --requests");
 }
 
-// Says what the file was taken for.
+// Returns a remark that names the format in which the file was read.
 std::string formatRemark(const measure::KvTrace& trace) {
   const measure::Trace& all = *trace.requests;
   const bool ids = std::ranges::any_of(
@@ -258,7 +259,7 @@ Result<PlannedRows> kvRowsOf(const KvOptions& o, const std::vector<std::string>&
 }  // namespace
 
 PlanOrProblems planKv(const KvOptions& o, const Settings& settings) {
-  if (o.model.empty()) return {};  // which is a problem of the command line
+  if (o.model.empty()) return {};  // requireFlags() reports the missing model
   KvOptions whole = o;
   whole.spec.repeat = 1;  // trials are rows of their own
   return planRows(whole, settings,
@@ -268,7 +269,7 @@ PlanOrProblems planKv(const KvOptions& o, const Settings& settings) {
 }
 
 PlanOrProblems planKvTrace(const KvOptions& o, const Settings& settings) {
-  // Nobody waits for a large file to learn of a wrong flag.
+  // A wrong flag is reported without reading the trace, which may be large.
   if (o.model.empty() || o.trace_file.empty() || !o.unread.empty()) return {};
   PreparationLine line;
   measure::TraceReading reading = o.reading;

@@ -19,8 +19,8 @@ struct KvOptions : RunOptions {
   std::uint32_t block_to = 0, tp = 1, tp_to = 0;  // 0: as at the source
   std::optional<KvOrder> order = {};
   std::optional<KvArrangement> arrangement = {};
-  std::uint64_t pool_budget = 0;  // 0: by this host's memory
-  // Of `viaduct kv trace`.
+  std::uint64_t pool_budget = 0;  // 0: a part of this host's memory
+  // The next fields are only for `viaduct kv trace`.
   std::string trace_file = {};
   measure::TraceReading reading = {};
   measure::KvTrace trace = {};  // without its requests
@@ -28,7 +28,7 @@ struct KvOptions : RunOptions {
 };
 
 // Plans the paged and the bulk rows of all trials. They take turns, so that a change of the
-// machine's load meets both.
+// machine's load affects both kinds of rows.
 PlanOrProblems planKv(const KvOptions& options, const Settings& settings);
 // Reads a trace and plans its replay. A terminal shows the progress.
 PlanOrProblems planKvTrace(const KvOptions& options, const Settings& settings);

@@ -13,7 +13,7 @@
 
 namespace viaduct::app {
 
-// The meaning of flags for agents with one kind of storage.
+// The variables and remarks that flags mean for agents with one kind of storage.
 struct AgentVariables {
   std::vector<std::string> variables = {};  // VARIABLE=value
   std::vector<std::string> remarks = {};    // for the user
@@ -28,7 +28,7 @@ struct StorageOptions {
 };
 
 // Numbers of transfers as nixlbench counts them: over all threads, and rounded up to a multiple of
-// threads and divisor. Large blocks have a part of them.
+// threads and divisor. Blocks above 1 MiB get the number divided by `divisor`.
 struct RoundedCounts {
   std::uint64_t timed = 0, warm = 0;  // 0: not counted
   std::uint64_t divisor = 16;

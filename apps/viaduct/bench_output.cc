@@ -53,7 +53,7 @@ std::string storageWords(const measure::Spec& spec) {
                      counted(storage.files, "file"), storage.place);
 }
 
-// The members report the GPUs with their rows.
+// Names only the kinds of memory. The members report their GPUs later, with the rows.
 std::string memoryWords(const measure::Spec& spec) {
   if (!spec.initiator_gpu && !spec.target_gpu) return memoryChoiceName(spec.memory);
   const char* const here = spec.initiator_gpu ? "VRAM" : "DRAM";
@@ -72,7 +72,8 @@ std::string whatWords(const BenchPlan& plan) {
   return spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout);
 }
 
-// Counts hosts by boot id, and by the start of their kernels. A difference is told.
+// Counts hosts by boot id, and by the start of their kernels. If the two counts differ, the text
+// says "perhaps".
 std::string otherHostsWords(const std::vector<measure::RunMember>& members) {
   std::set<std::string> boots;
   std::vector<double> starts;

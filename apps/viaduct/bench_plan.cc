@@ -50,7 +50,7 @@ Result<Layout> layoutOf(const BenchOptions& o, bool stored) {
   return knownLayout(o, stored);
 }
 
-// Returns the number of transfers of each thread for a rounded count of all.
+// Returns the transfers of each thread, if all threads together make `count`, rounded up.
 std::uint64_t perThread(const BenchOptions& o, std::uint64_t count, std::uint64_t block) {
   const std::uint64_t rounded = roundedForThreads(o, count);
   const std::uint64_t all = block > base::kMiB ? rounded / o.counts.divisor : rounded;

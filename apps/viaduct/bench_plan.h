@@ -28,7 +28,7 @@ struct BenchPlan {
 };
 
 // The plan, or all problems of the options. Problems that may only follow from an unreadable flag
-// are left out. `settings` are the agents' settings from the environment.
+// are left out.
 template <class Plan>
 struct OrProblems {
   Plan plan = {};
@@ -48,7 +48,7 @@ struct PlannedRows {
   std::vector<std::string> remarks = {};
 };
 
-// The decisions of a workload about its run.
+// The parts of a plan that depend on the kind of workload.
 struct RowMaker {
   std::vector<Error> found = {};  // problems of this workload's options
   // Empty: one initiator and one target.
@@ -57,7 +57,8 @@ struct RowMaker {
   std::function<Result<PlannedRows>(const std::vector<std::string>& backends,
                                     const measure::Layout& layout, bool local)>
       rows = {};
-  // `kind` is that of the backend's storage, if it has any. Empty: no backend may have storage.
+  // `kind` is the storage that the backends reach, if any. An empty function: no backend may have
+  // storage.
   std::function<Result<StoragePlan>(std::optional<MemoryKind> kind)> storage = {};
 };
 PlanOrProblems planRows(const RunOptions& options, const Settings& settings, RowMaker maker);
@@ -69,7 +70,7 @@ Result<PlannedRows> rowsOf(const RunOptions& options, const std::vector<std::str
                            const std::vector<std::uint32_t>& batches);
 
 PlanOrProblems planBench(const BenchOptions& options, const Settings& settings);
-// The same, after the caller has found these problems.
+// Plans like planBench(). `found` are problems that the caller has found before.
 PlanOrProblems planBenchAfter(std::vector<Error> found, const BenchOptions& options,
                               const Settings& settings);
 
@@ -79,9 +80,9 @@ std::uint64_t roundedForThreads(const BenchOptions& options, std::uint64_t count
 // Returns the backends of `settings` that have no storage.
 std::vector<std::string> backendsBetweenMembers(const Settings& settings);
 
-// Adds an error for each pair of flags that contradict each other. It names both.
+// Adds an error for each pair of flags that contradict each other. The error names both flags.
 void addContradictions(const RunOptions& options, std::vector<Error>& problems);
-// The same for the flags of `viaduct bench` and nixlbench.
+// Adds errors for contradicting flags that only `viaduct bench` and nixlbench have.
 void addBenchContradictions(const BenchOptions& options, std::vector<Error>& problems);
 
 }  // namespace viaduct::app

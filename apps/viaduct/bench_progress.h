@@ -60,12 +60,12 @@ class BenchProgress {
   // `quiet` suppresses all lines. `rows` is the number of rows of all runs.
   BenchProgress(std::size_t rows, bool quiet);
 
-  // So many rows of the next run will not be measured.
+  // Tells that no member will measure `rows` rows of the next run.
   void leaveOut(std::size_t rows) { rows_ -= rows; }
   // Names the group of rows that follows, such as a round.
   void part(std::string name) { part_ = std::move(name); }
   void started(std::size_t number, const measure::Workload& row);
-  // The same for a step that is no row.
+  // Starts a step that is no row, such as a cell of a matrix.
   void started(std::size_t number, std::string what);
   // `gb_per_s` is the rate of the row so far, or 0 before the first timed transfer.
   void tick(double gb_per_s);

@@ -51,7 +51,7 @@ void setVariable(StoragePlan& plan, std::string_view variable, std::string_view 
   plan.settings.push_back(fmt::format("{}={}", variable, value));
 }
 
-// Refuses flags that need another member.
+// Refuses flags that need a second member, because a run with storage has none.
 Status fitsStorage(const BenchOptions& o) {
   constexpr std::array<std::string_view, 4> kNeedTargets{"latency", "bidirectional",
                                                          "reregister_mem", "background"};

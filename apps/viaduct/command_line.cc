@@ -13,7 +13,8 @@ namespace {
 struct Nothing {
   bool version = false;
 };
-// main() turns `help bench` into `bench --help`. The command is here for its own help.
+// main() turns `help bench` into `bench --help`. The command `help` is here only so that the help
+// of `viaduct` lists it.
 struct HelpOptions {
   std::string command;
 };

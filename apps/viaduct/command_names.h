@@ -5,7 +5,8 @@
 
 namespace viaduct::app {
 
-// Makes this program the one of `viaduct-doctor`, before any command is made.
+// Makes this program call its commands as `viaduct-doctor` does. Call this before any command is
+// made.
 void becomeDoctorFile();
 // Returns the text with the names of commands as a user of this program types them. In
 // `viaduct-doctor`, "viaduct doctor --list" becomes "viaduct-doctor --list", and "viaduct env"

@@ -108,8 +108,8 @@ std::string zshFunction(const CommandPage& page) {
       name, commands, arguments);
 }
 
-// Returns the condition under which fish completes this command: its words are typed, and none of
-// its subcommands.
+// Returns the condition under which fish completes this command: the words of its name are typed,
+// and no word of a subcommand.
 std::string fishCondition(const CommandPage& page) {
   const auto space = page.name.find(' ');
   std::string where = "true";

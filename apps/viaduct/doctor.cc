@@ -180,7 +180,7 @@ Result<int> diagnoseNode(const DoctorCommand& command) {
 int runDoctor(const DoctorCommand& command) {
   if (command.list) return listTopics();
   if (const auto wrong = unknownTopic(command.only)) return fail(*wrong, kExitNoDiagnosis);
-  // A path can only be measured on a running machine, and by one doctor.
+  // A network path can only be measured from a running machine, and this doctor is one of its ends.
   if ((command.root != "/") + !command.listen.empty() + !command.peer.empty() > 1)
     return fail("each of --root, --listen and --peer excludes the others; what to do: drop one",
                 kExitNoDiagnosis);

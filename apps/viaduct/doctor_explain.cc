@@ -22,8 +22,8 @@ namespace {
 
 using diag::OnNode;
 
-// Returns whether a cause holds on this node. Its topic was examined if it has a result, and none
-// of its findings says that the examination was impossible.
+// Returns whether the doctor found `code` on this node. The topic of the code counts as examined if
+// it has a result, but no finding of severity kUnknown.
 OnNode relationOf(const diag::Findings& findings, std::string_view code) {
   const std::string_view topic = code.substr(0, code.find('.'));
   const auto& found = findings.all();

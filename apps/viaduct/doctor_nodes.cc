@@ -30,7 +30,8 @@ std::string nodeOfFile(const std::string& file) {
   return name;
 }
 
-// A file that cannot be read is a node without an answer, so that one node never hides the others.
+// A file that cannot be read counts as a node without an answer, so that the page still shows all
+// other nodes.
 NodeResult resultIn(const std::string& file) {
   NodeResult out{.name = nodeOfFile(file)};
   const auto text = measure::contentOfFile(file);

@@ -55,7 +55,7 @@ std::size_t countOf(const NodeResult& node, Severity severity) {
       std::ranges::count(node.diagnosis->findings.all(), severity, &Finding::severity));
 }
 
-// Names up to this number stand in the text. More of them are folded.
+// Up to this number, names are visible. A longer list is folded until the reader opens it.
 constexpr std::size_t kShownNames = 6;
 
 std::string namesHtml(std::span<const std::size_t> some, std::span<const NodeResult> nodes) {
@@ -92,7 +92,7 @@ std::string variantHtml(const diag::SameFinding& variant, std::span<const NodeRe
          detailsHtml(variant.finding, nodes[variant.nodes.front()].name);
 }
 
-// The most frequent words are open. Other words for the same code are folded.
+// Shows the most frequent variant of a finding. Other variants with the same code are folded.
 std::string groupHtml(const FindingGroup& group, std::span<const NodeResult> nodes) {
   const std::string_view colour = colourOf(group.severity);
   std::string out = fmt::format(

@@ -87,7 +87,7 @@ base::Json jsonOf(const diag::Advice& advice, const std::vector<EnvVariable>& va
   return out;
 }
 
-// Returns the part of a container in a manifest. JSON texts are valid YAML.
+// Returns the `env` part of a container in a manifest. JSON texts are valid YAML.
 std::string manifest(const diag::Advice& advice, const std::vector<EnvVariable>& variables) {
   std::string out = comments(advice) + "env:\n", rest;
   for (const EnvVariable& one : variables)

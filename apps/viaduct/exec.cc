@@ -53,7 +53,7 @@ Status rdmaIsThere(const diag::Advice& advice) {
                .remedy = kLook};
 }
 
-// The first line, because a program that falls back to TCP says nothing about it.
+// Warns before the start, because a program that falls back to TCP does not say so.
 void warnOfAbsentDevices(const diag::Advice& advice) {
   if (!advice.absent.empty())
     remark(fmt::format(
@@ -99,7 +99,8 @@ std::string limitText(rlim_t limit, bool bytes) {
   return bytes ? base::roundedSize(limit) : fmt::to_string(limit);
 }
 
-// Raises both limits if that is permitted, and otherwise the soft limit to the hard limit.
+// Raises the soft and the hard limit if that is permitted, and otherwise the soft limit up to the
+// hard limit.
 void raiseLimit(decltype(RLIMIT_MEMLOCK) which, const char* name, rlim_t wanted, bool bytes,
                 const char* advice) {
   rlimit before{};

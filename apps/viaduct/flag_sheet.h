@@ -45,7 +45,7 @@ class FlagSheet {
     for (const Flag<Options>& flag : flags) put(title, flag, into);
     return *this;
   }
-  // Adds those flags of a table that `names` lists, in its order.
+  // Adds only the flags of a table that `names` lists, in the order of `names`.
   template <class Options>
   FlagSheet& add(std::string_view title, std::span<const Flag<Options>> flags,
                  std::type_identity_t<Options>& into,

@@ -46,7 +46,7 @@ DashWord splitWord(std::string_view word) {
   return out;
 }
 
-// True if a longer name contains this one.
+// True if `longer` contains the name, which has more than three letters.
 bool isInside(std::string_view name, std::string_view longer) {
   return name.size() > 3 && longer.find(name) != std::string_view::npos;
 }

@@ -76,9 +76,10 @@ struct FlagsRead {
   std::vector<Error> problems = {};
 };
 // A second value for a flag of one value is a problem, because one of the two would be lost.
-// kLastWins: as gflags has it.
+// With kLastWins, the last value wins, as with gflags.
 enum class Repeats : bool { kRefused, kLastWins };
-// Says who has a flag that this command lacks, and what to do. Nothing: nobody.
+// Returns an error that says which other command has this flag, and what to do. Nothing: none has
+// it.
 using Elsewhere = std::function<std::optional<Error>(std::string_view flag)>;
 FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known,
                     Repeats repeats = Repeats::kRefused, const Elsewhere& elsewhere = {});
@@ -87,7 +88,7 @@ FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName
 FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known,
                        const Elsewhere& elsewhere = {});
 
-// Makes the error, without the name of its place, for a flag that no command line here has.
+// Makes the error for an unknown flag. The caller adds the place of the flag, as in Given::from.
 Error unknownFlag(std::string_view flag, std::span<const FlagName> known,
                   const Elsewhere& elsewhere);
 
@@ -95,8 +96,8 @@ Error badFlag(std::string_view flag, std::string detail, std::string remedy = {}
 
 // Accepts 1, true, yes, y, t, on and their opposites, in either case.
 Result<bool> parseYesNo(std::string_view text);
-// Returns "did you mean --x or --y?", or a hint to --help if no flag is similar. `related`: only
-// flags whose name contains the other one.
+// Returns "did you mean --x or --y?", or a hint to --help if no flag is similar. `related`:
+// considers only flags whose name contains `name`, or is a part of it.
 std::string nearestFlags(std::string_view name, std::span<const FlagName> known,
                          bool related = false);
 

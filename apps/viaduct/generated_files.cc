@@ -22,7 +22,7 @@ struct Shell {
 constexpr std::array<Shell, 3> kShells{
     {{"bash", bashCompletion}, {"zsh", zshCompletion}, {"fish", fishCompletion}}};
 
-// Returns the pages of programs with names of their own.
+// Returns the pages of other programs than `viaduct`.
 std::array<CommandPage, 1> otherPages() { return {nixlbenchPage()}; }
 
 bool write(const std::filesystem::path& file, const std::string& text) {

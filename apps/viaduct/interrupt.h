@@ -19,7 +19,7 @@ const base::StopFlag& stopOnSignals();
 class EndingSignals {
  public:
   EndingSignals();
-  // Waits for one of them, for this long at most. Returns whether it has arrived.
+  // Waits for either signal, at most for `time`. Returns whether a signal has arrived.
   bool comesWithin(std::chrono::nanoseconds time) const;
 
  private:

@@ -36,9 +36,9 @@ struct KvSizeOptions {
   bool json = false;
 };
 
-// A group of one rank.
+// The size of one group of KV caches on one rank.
 struct GroupSize {
-  std::uint64_t tensors = 0;  // of all layers; each has one page of a block
+  std::uint64_t tensors = 0;  // of all layers; a tensor has one page of each block
   std::uint64_t block_bytes = 0;
   std::uint64_t blocks = 0;  // of the request
 
@@ -56,7 +56,7 @@ GroupSize sizeOf(const KvLayout& layout, const KvGroup& group, std::uint32_t tok
   return out;
 }
 
-// A request on one rank.
+// The size of a request's KV cache on one rank.
 struct RequestSize {
   std::vector<GroupSize> groups = {};
   std::uint64_t bytes = 0, blocks = 0, pages = 0;
@@ -149,7 +149,7 @@ Result<KvModel> modelOf(const KvSizeOptions& asked) {
   model.layout.tp = asked.tp;
   for (KvGroup& group : model.layout.groups)
     if (asked.block) group.block_tokens = *asked.block;
-  // A pool of one block is the least that can be checked.
+  // A layout can only be checked with a pool, for which one block is enough.
   VIADUCT_CHECK(arrangeKv(model.layout, KvArrangement::kRows, 0, 1));
   return model;
 }

@@ -21,7 +21,7 @@ CommandWords asFlags(CommandWords words) {
 
 int run(int argc, char** argv) {
   const CommandWords typed(argv + 1, argv + argc);
-  // Each command, and `nixlbench`, has this flag.
+  // Each command, and `nixlbench`, has the flag --version.
   if (!typed.empty() && typed.size() <= 2 && asksForVersion(typed.back()))
     return viaductCommand().run({"--version"});
   if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runNixlbench(typed);

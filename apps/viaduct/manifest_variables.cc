@@ -48,7 +48,8 @@ class VariableFlags {
       if (one.name == "runtime_type") return base::upper(one.text) == "ETCD";
     return true;
   }
-  // True if the typed backend, or that of `variable`, is the alias of one.
+  // True if the typed backend, or otherwise the backend named `variable`, is the one that `alias`
+  // stands for.
   bool measures(std::string_view alias, const std::string& variable) const {
     std::string named = variable;
     for (const Given& one : typed_)
@@ -75,14 +76,14 @@ class VariableFlags {
   ManifestWords& out_;
 };
 
-// A command has one flag of each two.
+// For each variable, a command has only one of the two flags.
 constexpr std::array<std::pair<const char*, const char*>, 4> kOfStore{
     {{"AWS_DEFAULT_BUCKET", "--object_bucket"},
      {"AWS_DEFAULT_BUCKET", "--obj_bucket_name"},
      {"AWS_ENDPOINT_OVERRIDE", "--object_endpoint"},
      {"AWS_ENDPOINT_OVERRIDE", "--obj_endpoint_override"}}};
 
-// RDMA means host memory that is moved over RDMA.
+// The segment type RDMA means host memory that is moved over RDMA.
 Words flagsOfSegment(const std::string& value) {
   if (base::upper(value) == "RDMA") return {"--target_seg_type", "DRAM", "--require", "rdma"};
   return {"--target_seg_type", value};

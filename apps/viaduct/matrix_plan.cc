@@ -16,8 +16,8 @@ namespace {
 
 struct MatrixOptions : RunOptions {
   std::vector<std::uint32_t> gpus = {};         // empty: all
-  std::vector<std::uint64_t> block_sizes = {};  // of latencies, and of rates
-  std::vector<std::uint32_t> batches = {};      // one, of rates; empty: the usual one
+  std::vector<std::uint64_t> block_sizes = {};  // of the latency rows, and of the rate rows
+  std::vector<std::uint32_t> batches = {};      // one, for the rate rows; empty: the usual one
 };
 using MatrixFlag = Flag<MatrixOptions>;
 
@@ -84,7 +84,7 @@ void addProblems(const MatrixOptions& o, std::vector<Error>& problems) {
 PlanOrProblems planMatrix(const MatrixOptions& o, const Settings& settings) {
   PlanOrProblems out;
   addProblems(o, out.problems);
-  // A run between GPUs, which every cell changes.
+  // Plans one run between GPUs. Each cell of the matrix is this run with other GPUs.
   RunOptions run = o;
   run.initiator_seg_type = run.target_seg_type = "VRAM";
   run.spec.layout.mode = measure::Mode::kSg;

@@ -39,7 +39,8 @@ CommandPage nixlbenchPage();
 // `words` follow the program's name.
 int runNixlbench(const std::vector<std::string>& words);
 
-// Says that the flag is one of nixlbench, and which one `viaduct bench` has. Nothing: it is not.
+// Returns an error that says which flag of `viaduct bench` replaces this flag of nixlbench.
+// Nothing: nixlbench has no such flag.
 std::optional<Error> nixlbenchFlag(std::string_view flag);
 
 // Returns the flags for nixlbench's banner: numbers without units, and 1 and 0 for yes and no.

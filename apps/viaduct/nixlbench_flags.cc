@@ -19,7 +19,8 @@ using NixlFlag = Flag<Nixl>;
 constexpr base::Words<std::string_view, 2> kRuntimes{{{"ETCD", "ETCD"}, {"ASIO", "ASIO"}}};
 constexpr base::Words<std::string_view, 2> kUrlSchemes{{{"http", "http"}, {"https", "https"}}};
 
-// Sets a variable of the agents, which `viaduct bench` takes from the environment.
+// intoObjects() sets one of these variables for the agents. `viaduct bench` takes them from the
+// environment.
 constexpr char kTheirRegion[] = "VIADUCT_OBJECT_REGION", kTheirAuthority[] = "VIADUCT_OBJECT_CA",
                kTheirAccessKey[] = "AWS_ACCESS_KEY_ID", kTheirSecretKey[] = "AWS_SECRET_ACCESS_KEY",
                kTheirToken[] = "AWS_SESSION_TOKEN";
@@ -103,9 +104,9 @@ constexpr std::array kTheirFlags{
              "CA certificates that verify the object store", intoObjects<kTheirAuthority>},
 };
 
-// A flag that does nothing here.
+// How viaduct treats a flag that has no effect here.
 enum class Inertia : std::uint8_t {
-  kNone,     // its value is checked
+  kNone,     // only the form of its value is checked
   kRefused,  // of a feature that viaduct does not have; its default is accepted
   kIgnored,  // of a backend or a mode that viaduct does not have; scripts pass it with every
              // backend

@@ -77,7 +77,7 @@ void meetAsTheyDo(const NixlbenchOptions& o, const Settings& settings, MeetingOp
     into.where = "etcd:" + o.etcd_endpoints;
   } else if (into.where.empty() && o.local_workers == 0 &&
              (o.has("runtime_type") || !std::ranges::any_of(o.backends, isStorage))) {
-    // A run with storage is one process by default.
+    // A run with storage needs no meeting place, because it is one process by default.
     into.where = settings.meet.empty() ? kUsualEtcd : settings.meet;
   }
   for (const char* flag : {"etcd_user", "etcd_password", "etcd_ca", "etcd_cert", "etcd_key"})

@@ -225,7 +225,7 @@ class Run {
     print(textOf(row, table_));
   }
 
-  // Both ends choose their memory, so only a row knows both.
+  // Each end chooses its own memory, so only a finished row names the memory of both ends.
   void showMemory(const Row& row) const {
     const bool shown = !report_.rows.empty() && report_.rows.back().memory == row.memory;
     if (usesGpu(row) && !shown) say(fmt::format("memory of initiator/target: {}", row.memory));

@@ -12,7 +12,7 @@
 
 namespace viaduct::app {
 
-// `iterations` is 100 if neither it nor a duration is given.
+// The options of `viaduct p2p`. Without `iterations` and a duration, a row has 100 iterations.
 struct P2pOptions : RunOptions {
   bool target = false;
   std::string ip = {};
@@ -25,8 +25,8 @@ struct P2pOptions : RunOptions {
   std::string secret = {};
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
   bool csv = false;
-  // The diagnosis of the target's node, which `viaduct doctor --peer` reads. Empty: the target is
-  // one of `viaduct p2p`.
+  // The diagnosis of the target's node, which `viaduct doctor --peer` reads. Empty: the target runs
+  // in `viaduct p2p` itself.
   std::string diagnosis = {};
 };
 // The label of the memory that holds the diagnosis.

@@ -95,7 +95,7 @@ Result<Layout> layoutOf(const PatternOptions& o) {
   return layout;
 }
 
-// Returns the bytes of a block for a given size: a piece of an operation.
+// Returns the bytes of a block, which is one piece of an operation of `size` bytes.
 Result<std::uint64_t> blockOf(const Layout& layout, std::uint64_t size) {
   const std::uint32_t cuts = piecesOf(layout.scheme, layout.initiators).cuts;
   if (const std::uint64_t piece = measure::pieceBytes(size, cuts); piece != 0) return piece;
@@ -122,7 +122,7 @@ Result<PlannedRows> patternRows(const PatternOptions& o, const std::vector<std::
 }
 
 PlanOrProblems planPattern(const PatternOptions& o, const Settings& settings) {
-  if (!o.spec.layout.pattern()) return {};  // which is a problem of the command line
+  if (!o.spec.layout.pattern()) return {};  // requireFlags() reports the missing pattern
   PlanOrProblems out = planRows(o, settings,
                                 {.layout = [&](bool) { return layoutOf(o); },
                                  .rows = [&](const auto& backends, const Layout& layout,

@@ -129,15 +129,16 @@ Result<std::vector<std::string>> backendsOf(const Pipeline& pipeline, const std:
   return badFlag("LIST", "this build has no backend for GPU memory", "use host");
 }
 
-// The backend of a GPU maps memory of another process on this host. So the net stage names its
-// backend.
+// The GPU backend would map memory of another process on this host, so the requirement of the net
+// stage names the network's backend.
 std::string requireOfNet(const PipelineOptions& o, const std::string& network) {
   const std::string asked = measure::requireOfTransfer(o.spec.require);
   if (!o.pipeline.hasGpu()) return asked;
   return fmt::format("backend:{}{}{}", network, asked.empty() ? "" : ",", asked);
 }
 
-// Returns a row for each stage alone, and for all of them. Their blocks are as large as the source.
+// Returns a row for each case: each stage alone, all stages at once, and one transfer through all
+// stages.
 std::vector<measure::Workload> rowsOf(const Pipeline& pipeline) {
   const auto cases =
       measure::pipeline::casesOf(measure::pipeline::routesOf(pipeline), pipeline.stages.size());
@@ -146,7 +147,7 @@ std::vector<measure::Workload> rowsOf(const Pipeline& pipeline) {
   return out;
 }
 
-// Plans a run of one row over `network`, in whose place the rows of the pipeline come.
+// Plans a run of one row over `network`. The caller replaces this row by the rows of the pipeline.
 PlanOrProblems planOneRow(const PipelineOptions& o, const std::string& network,
                           const Settings& settings) {
   RunOptions run = o;
@@ -180,7 +181,7 @@ PlanOrProblems planPipeline(const PipelineOptions& options, const Settings& sett
   else
     out.problems.push_back(std::move(backends).error());
   spec.net_require = requireOfNet(options, spec.rows.front().backend);
-  // Other requirements are for the net stage, not for the backends of storage.
+  // Requirements other than a proven path hold for the net stage, not for the backends of storage.
   const bool proven = options.spec.require != measure::requireOfTransfer(options.spec.require);
   spec.require = proven ? measure::kProvenPath : "";
   spec.rows = rowsOf(pipeline);

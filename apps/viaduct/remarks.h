@@ -17,7 +17,7 @@ void calledAs(std::string name);
 void remark(const std::string& text);
 // Prints why the command ends, and returns the exit code.
 int fail(const std::string& text, int code);
-// Returns the exit code, or prints the error and returns `failure`.
+// Returns the exit code in `code`, or prints the error in it and returns `failure`.
 int orFail(const Result<int>& code, int failure);
 // Prints all problems of the command line, one a line.
 int failAll(const std::vector<Error>& problems);

@@ -29,8 +29,8 @@ using measure::Scheme;
 using measure::Spec;
 
 constexpr std::string_view kVram = "VRAM";
-// The backends of nixlbench that viaduct can lack: why, and what to use. No reason: it is left out
-// of this build.
+// A backend of nixlbench that viaduct may lack: the reason, and a replacement. Without a reason,
+// only this build lacks the backend.
 struct NixlBackend {
   std::string_view name, why = {}, remedy = {};
 };
@@ -82,12 +82,14 @@ std::vector<std::string> gpuBackends() {
   return out;
 }
 
-// Returns the backends of the options, else those of the variable that have no storage.
+// Returns the backends of the options, otherwise those of VIADUCT_BACKENDS that have no storage,
+// otherwise the usual ones.
 std::vector<std::string> wantedBackends(const RunOptions& o, const Settings& settings) {
   if (!o.backends.empty()) return o.backends;
   std::vector<std::string> listed = backendsBetweenMembers(settings);
   if (!listed.empty()) return listed;
-  // Between host memory and a GPU of another process these backends are only stages of the others.
+  // Between host memory and a GPU of another process, a GPU backend is only a stage of other
+  // backends.
   const bool between_gpus = o.initiator_seg_type == kVram && o.target_seg_type == kVram;
   std::vector<std::string> usual = between_gpus ? gpuBackends() : std::vector<std::string>{};
   for (const BackendFacts& backend : backendFacts())
@@ -181,7 +183,7 @@ void checkDevices(const RunOptions& o, const Settings& settings, bool alone,
   problems.push_back(std::move(absent));
 }
 
-// Returns the agents' settings with the backends of the rows, without names to find others.
+// Returns the agents' settings with the backends of the rows, without the directory of names.
 Settings agentsOf(const RunOptions& o, Settings settings, const Spec& spec) {
   findNobodyByName(settings);
   settings.backends.clear();
@@ -194,7 +196,7 @@ Settings agentsOf(const RunOptions& o, Settings settings, const Spec& spec) {
   return settings;
 }
 
-// Returns the place of the options. Nothing: all workers run on this machine.
+// Returns the meeting place that the options name. Nothing: all workers run on this machine.
 Result<std::optional<meet::PlaceOptions>> placeOf(const MeetingOptions& o,
                                                   const Settings& settings) {
   if (o.where.empty() && o.rank)
@@ -204,7 +206,8 @@ Result<std::optional<meet::PlaceOptions>> placeOf(const MeetingOptions& o,
   meet::PlaceOptions place = meet::placeOptionsOf(o.where, settings);
   place.serve = true;
   place.insecure = settings.insecure;
-  // Reports wrong options of the place before any measurement. Nothing is sent to it yet.
+  // Reports wrong options of the meeting place before any measurement. This call sends nothing to
+  // the place.
   VIADUCT_CHECK(meet::openGroupPlace(place));
   return std::optional(std::move(place));
 }

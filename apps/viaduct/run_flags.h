@@ -27,7 +27,8 @@ inline constexpr base::Words<OpKind, 4> kOps{{{"WRITE", OpKind::kWrite},
                                               {"pull", OpKind::kRead}}};
 inline constexpr base::Words<std::string_view, 2> kSegments{{{"DRAM", "DRAM"}, {"VRAM", "VRAM"}}};
 
-// The flag --output of a command with these forms. nixlbench's table has columns for blocks only.
+// The forms of --output. kNixlbench is in neither list, because nixlbench's table only has columns
+// for blocks.
 inline constexpr base::Words<OutputForm, 3> kRowForms{
     {{"table", OutputForm::kTable}, {"json", OutputForm::kJson}, {"csv", OutputForm::kCsv}}};
 inline constexpr base::Words<OutputForm, 2> kTableOrJson{

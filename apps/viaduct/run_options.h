@@ -30,7 +30,7 @@ std::string commandText(std::string program, const GivenFlags& given);
 
 enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
 
-// How the workers of a run find each other.
+// The options by which the workers of a run find each other.
 struct MeetingOptions {
   std::string where = {};  // see meet::choosePlace(); empty: all workers run here
   std::string secret = {};

@@ -19,7 +19,8 @@ Exit exitCodeOf(RunEnd end) {
   return end == RunEnd::kWorkerDied ? kExitWorkerDied : kExitFailed;
 }
 
-// Drops unfinished rows, because a comparison needs whole rows. Those that take turns end together.
+// Drops unfinished rows, because a comparison needs whole rows. Rows that take turns are
+// interrupted together, so unfinished rows are always last.
 void dropUnfinished(measure::RunOutcome& outcome) {
   while (!outcome.rows.empty() && outcome.rows.back().interrupted) {
     outcome.rows.pop_back();

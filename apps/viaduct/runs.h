@@ -38,8 +38,8 @@ class Runs {
   // not.
   void keepRank(std::uint32_t rank) { rank_ = rank; }
   std::optional<std::uint32_t> rank() const { return rank_; }
-  // True if every row of every complete turn has a good verdict. Rank 0 tells the other ranks at
-  // the end of each complete turn.
+  // True if every row of every complete turn has a good verdict. Rank 0 sends its verdict to the
+  // other ranks at the end of each complete turn.
   bool believed() const { return believed_; }
 
  private:

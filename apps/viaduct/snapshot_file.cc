@@ -138,7 +138,7 @@ Status unpackSnapshot(const std::string& file, const std::string& folder,
     if (const std::string why = unpacker.unpack(from.get(), entry, path); !why.empty())
       return wrong(fmt::format("{} {}", base::printable(path), base::printable(why)));
   }
-  // A link would lead to a folder of this machine.
+  // If "node" were a link, it would lead to a folder of this machine.
   const std::string top = folder + "/" + std::string(kTop);
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(top, none)))
     return wrong("it holds no folder \"node\"");

@@ -65,7 +65,7 @@ class Planner {
     const auto probe = planFor({kAnySize}, settings_);
     for (const Error& problem : probe.problems) out.problems.push_back(asAsked(problem));
     if (!out.problems.empty()) return out;
-    // The backend's own name, if the user gave an alias.
+    // Replaces an alias that the user gave by the backend's own name.
     options_.backends = {probe.plan.run.spec.rows.front().backend};
     if (auto done = planTests(out.plan); !done) out.problems.push_back(asAsked(done.error()));
     return out;
@@ -134,7 +134,7 @@ class Planner {
   }
 
   void describe(const BenchPlan& baseline, measure::Suite& suite) const {
-    // The settings of the environment, without those of the tests.
+    // Records the settings of the environment, without those that tests change.
     const auto asked = planFor({kAnySize}, settings_);
     const measure::Report now = measure::startReport(VIADUCT_VERSION, asked.plan.run.settings);
     suite.version = now.version;

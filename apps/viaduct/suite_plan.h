@@ -13,7 +13,7 @@
 namespace viaduct::app {
 
 struct SuitePlan {
-  measure::Suite suite = {};          // no round yet
+  measure::Suite suite = {};          // without any round
   std::vector<BenchPlan> plans = {};  // by test; the plan of a test that is not measured never runs
 };
 

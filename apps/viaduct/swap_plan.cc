@@ -76,8 +76,8 @@ std::vector<measure::Workload> rowsOf(const SwapOptions& o) {
 
 PlanOrProblems planSwap(const SwapOptions& options, const Settings& settings) {
   const std::vector<std::uint64_t> sizes = sizesOf(options);
-  // The plan of rows between two processes needs the same memory: that of the host, and as much to
-  // check the GPU's.
+  // planRows() checks that the memory suffices. A swap needs as much as rows between two processes:
+  // host memory, and as much again to check the GPU's memory.
   RunOptions run = options;
   run.initiator_seg_type = "VRAM";
   const auto places = static_cast<std::uint32_t>(measure::swap::placesFor(options.batch));

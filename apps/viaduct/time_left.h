@@ -9,12 +9,13 @@
 
 namespace viaduct::app {
 
-// The estimate comes from the mean time of the finished rows. While a row runs, it never grows.
+// The estimate comes from the mean time of the finished rows. While a row runs, the estimate never
+// grows.
 class TimeLeft {
  public:
   // Row `number` starts. Row 0 starts the clock, so that the wait for other members does not count.
   void start(std::size_t number, Clock::time_point now);
-  // Nothing before the first row has finished.
+  // Returns nothing before the first row has finished.
   std::optional<std::chrono::seconds> at(Clock::time_point now, std::size_t rows) const;
 
  private:

@@ -90,7 +90,7 @@ double bytesOf(const Samples& samples, const TopRail& rail) {
   return sum;
 }
 
-// Of all classes together.
+// Adds the rail's queues of all priority classes together.
 void addQueue(const Samples& samples, TopRail& rail) {
   for (const MetricSample& sample : samples) {
     if (sample.label("backend") != rail.backend || sample.label("rail") != rail.rail) continue;

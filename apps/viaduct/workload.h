@@ -59,7 +59,7 @@ SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words
 // Measures the rows of a command line, or compares or explains them. Returns the exit code.
 int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,
             const WorkloadReader& reader, const CommandWords& typed);
-// Reads a command line of another workload.
+// The result of reading the command line of a workload that has no plan.
 struct Prepared {
   std::optional<int> code = {};  // the command has ended: the help was printed
   Settings settings = {};

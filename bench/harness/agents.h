@@ -1,5 +1,5 @@
-// Agents with memory, in this process or in another one, and transfers between them. Threads: as of
-// agents.
+// Agents with memory, in this process or in another one, and transfers between them. Threads: those
+// of agents.
 #pragma once
 
 #include <viaduct/viaduct.h>
@@ -62,7 +62,7 @@ struct Target {
 
 // An agent that is connected to a target, with memory of its own.
 struct Source : Target {
-  template <class Memory>  // its size, or a segment
+  template <class Memory>  // a size in bytes, or a Segment
   Source(const Settings& settings, const Memory& mine, std::span<const std::byte> card)
       : Target(settings, mine), peer(must(agent.importCard(card))), there([this] {
           must(peer.ready(kLong));
@@ -82,7 +82,7 @@ struct Source : Target {
   std::uint64_t there;
 };
 
-// Both in this process.
+// A target and a source, both in this process.
 struct Pair {
   Pair(Settings settings, std::uint64_t bytes)
       : target(named(settings, "target"), bytes),
@@ -96,7 +96,7 @@ struct Pair {
   Source source;
 };
 
-// A target in a process of its own, until it is destroyed. A source needs its card.
+// A target in a process of its own, until it is destroyed. A source needs the target's card.
 struct TargetProcess {
   TargetProcess(const Settings& settings, std::uint64_t bytes, const std::string& network = {})
       : process([&](Channel& parent) {

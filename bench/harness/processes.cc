@@ -37,7 +37,7 @@ void Channel::send(std::span<const std::byte> message) const {
 std::vector<std::byte> Channel::receive() const {
   std::vector<std::byte> message(std::size_t{64} << 10U);
   auto got = ::recv(socket_.get(), message.data(), message.size(), 0);
-  if (got < 0 && errno == ECONNRESET) got = 0;  // it has ended before it read our last message
+  if (got < 0 && errno == ECONNRESET) got = 0;  // the other end left our last message unread
   message.resize(static_cast<std::size_t>(must(got, "receive from a process")));
   return message;
 }

@@ -44,28 +44,28 @@ class Channel {
   Fd socket_;
 };
 
-// A forked process that runs `body`. Its failure ends this process, whose waits may spin; the end
-// of this process ends it.
+// A forked process that runs `body`. If the child fails, this process ends too, because its waits
+// may spin for ever. The end of this process also ends the child.
 class Child : public Channel {
  public:
   using Body = std::function<void(Channel& parent)>;
   explicit Child(const Body& body);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  ~Child();            // waits for its end
+  ~Child();            // waits until the child ends
   bool ended() const;  // without waiting
-  void kill() const;   // ends it wherever it is
+  void kill() const;   // ends the child at once
   pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_ = -1;
 };
 
-// Memory that is not touched yet. MAP_SHARED: for processes that are forked later as well.
+// Maps memory without touching it. With MAP_SHARED, processes that are forked later share it.
 std::byte* mapped(std::size_t bytes, int flags);
 // Private memory that has all of its pages.
 std::byte* touched(std::size_t bytes);
-// A value that processes share which are forked later.
+// A value that this process shares with the processes that it forks later.
 template <class T>
 T& shared() {
   return *new (mapped(sizeof(T), MAP_SHARED)) T;
@@ -90,16 +90,16 @@ class Sighting {
   std::atomic<Clock::rep> at_{0};
 };
 
-// One process's turns, which another one begins. Both spin.
+// The turns of a following process, which a leading process begins. Both processes spin.
 class Turns {
  public:
-  // In the process that leads: returns once the other one has begun the turn, from 0 on.
+  // In the process that leads: returns once the follower has begun the turn. Turns count from 0.
   void begin(int turn) {
     now_ = turn;
     while (begun_ != turn) ::sched_yield();
   }
   void finish() { now_ = kOver; }
-  // In the process that follows: does each turn, which may end once it is over.
+  // In the process that follows: calls each(turn) in every turn, until finish().
   template <class Do>
   void follow(const Do& each) {
     for (int turn = 0; (turn = now_) != kOver;) {

@@ -20,7 +20,7 @@ namespace viaduct::bench {
 
 // Prints the reason after the program's name. Leaves memory shared with other processes untouched.
 [[noreturn]] void die(const std::string& why);
-// The same, for a system call that has just failed.
+// Does the same as die(), with the reason of a system call that has just failed.
 [[noreturn]] void dieOf(const char* call);
 
 template <class T>

@@ -23,7 +23,7 @@ class Samples {
   double most() const { return quantile(1); }
   double quantile(double part) const;
 
-  // The ratios of the rounds, whose median does not follow the machine's speed.
+  // The ratio of each round. The median of the ratios does not depend on the machine's speed.
   friend Samples operator/(const Samples& a, const Samples& b);
   // Rates from times.
   friend Samples operator/(double amount, const Samples& times);
@@ -64,7 +64,7 @@ double secondsOf(const Work& work) {
   work();
   return secondsSince(start);
 }
-// Seconds a call, of many calls.
+// Returns the mean seconds of a call, over `calls` calls.
 template <class Work>
 double secondsPerCall(std::size_t calls, const Work& work) {
   return secondsOf([&] {
@@ -72,7 +72,7 @@ double secondsPerCall(std::size_t calls, const Work& work) {
          }) /
          static_cast<double>(calls);
 }
-// Seconds a call, of the calls within `length`.
+// Returns the mean seconds of a call, over all calls that begin within `length`.
 template <class Work>
 double secondsPerCall(Duration length, const Work& work) {
   std::size_t calls = 0;

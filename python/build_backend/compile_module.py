@@ -37,7 +37,7 @@ CMAKE_OPTIONS = [
     "-DVIADUCT_MERGE=ON",
     "-DVIADUCT_PCH=ON",
 ]
-# Most hosts with Python have these libraries. A wheel that needs another one says so when it is built.
+# Most hosts with Python have these libraries. The build names any other library that a wheel needs.
 COMMON_LIBRARIES = re.compile(
     r"(libstdc\+\+|libgcc_s|libc|libm|libcrypto|libpthread|libdl|ld-linux\S*)\.so\.\d+"
 )
@@ -78,7 +78,7 @@ class TargetPython:
         self.suffix = f".cpython-3{minor}-{architecture}.so"
 
     def options(self):
-        """Returns what tells CMake for which Python the module is."""
+        """Returns the options that tell CMake for which Python it builds the module."""
         if self.headers is None:
             return [f"-DVIADUCT_PYTHON={sys.executable}", "-DVIADUCT_PYTHON_HEADERS="]
         return ["-DVIADUCT_PYTHON=", f"-DVIADUCT_PYTHON_HEADERS={self.headers.resolve()}"]
@@ -152,7 +152,7 @@ def compile_module(root, python, portable):
     build = build_folder(root, "portable" if portable else "pip", python)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # As in ./dev: without the sloppiness, ccache finds no object that was built with a precompiled
-    # header. With the base folder, it finds those of another clone.
+    # header. With the base folder, it finds the objects of another clone.
     ccache = (
         f"env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_BASEDIR={root};"
         "CCACHE_NOHASHDIR=yes;ccache"

@@ -227,8 +227,8 @@ class Viaduct(Distribution):
                 yield f"python/{path.name}", path
 
     def compiled(self, root, settings):
-        """Takes the module from build-dir or VIADUCT_BUILD_DIR. Compiles it if neither is set, and
-        for other hosts."""
+        """Takes the module from build-dir or VIADUCT_BUILD_DIR. Compiles the module if neither is
+        set, and always for a wheel for other hosts."""
         build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
         python = TargetPython(self._headers)
         if build and not self._portable:

@@ -96,7 +96,7 @@ void AgentState::keepUntilSettled(const std::string& peer, py::object memory) {
 void AgentState::dropSettled() {
   const auto settled = std::partition(unsettled_.begin(), unsettled_.end(),
                                       [](const auto& left) { return !left.first.settled(); });
-  // Finalizers of the memory may come back here.
+  // A finalizer of the memory may call this function again, so take the rows out of the list first.
   const std::vector dropped(std::make_move_iterator(settled),
                             std::make_move_iterator(unsettled_.end()));
   unsettled_.erase(settled, unsettled_.end());

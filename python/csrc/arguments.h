@@ -19,7 +19,7 @@ namespace py = pybind11;
 // Converts a number of seconds or a timedelta to a deadline. None means no limit.
 Deadline deadlineOf(const char* operation, py::handle timeout);
 
-// The same for a call that waits, which also takes a LoopWait.
+// Converts the timeout of a call that waits. The timeout may also be a LoopWait.
 WaitLimit waitLimitOf(const char* operation, py::handle timeout);
 
 // The bytes of a card, note or ticket.

@@ -33,7 +33,7 @@ void bindKvParts(py::module_& module);
 void bindPartsOf(py::class_<KvLayout>& layout);
 void bindParcels(py::module_& module);
 AgentClass bindAgent(py::module_& module);
-// Each also adds the agent's methods of its subject.
+// Each of these functions also adds the methods of its subject to the class Agent.
 void bindCards(py::module_& module, AgentClass& agent);
 void bindDigests(py::module_& module, AgentClass& agent);
 void bindLeases(py::module_& module, AgentClass& agent);
@@ -41,8 +41,7 @@ void bindMarks(py::module_& module, AgentClass& agent);
 void bindParcelsOf(AgentClass& agent);
 void bindNixl(py::module_& module);
 
-// The text of a function in help(), which the names and defaults of its arguments precede. Pass it
-// after these.
+// The text of a function in help(). Pass it to def() after the names and defaults of the arguments.
 struct Doc {
   const char* text = "";
 };
@@ -55,7 +54,7 @@ template <>
 struct pybind11::detail::process_attribute<viaduct::python::Doc>
     : process_attribute_default<viaduct::python::Doc> {
   static void init(const viaduct::python::Doc& doc, function_record* function) {
-    static std::string text;  // pybind11 copies it before it looks at another function
+    static std::string text;  // pybind11 copies the text before it initializes another function
     text = docstringOf(*function, doc);
     function->doc = text.data();
   }

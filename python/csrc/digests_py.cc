@@ -114,7 +114,8 @@ py::bytes digestOfObject(const py::object& data) {
   return bytesObject(rowOf(unlocked([&] { return digestOf(bytes); })));
 }
 
-// Computes the sums of the piece apart, because other threads may use the object meanwhile.
+// Computes the sums of the piece in an object of its own, because other threads may use `block`
+// while the GIL is released.
 void addPiece(BlockDigest& block, const py::object& offset, const py::object& piece) {
   const std::uint64_t at = parseUnsigned(offset, "offset");
   const ObjectMemory memory = denseMemoryOf("add", piece);

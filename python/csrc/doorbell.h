@@ -15,8 +15,8 @@
 
 namespace viaduct::python {
 
-// The numbers of the waits whose thing has changed, and a descriptor that is readable while there
-// are some.
+// The numbers of the waits that may go on, and a descriptor that is readable while there are such
+// numbers.
 class Doorbell {
  public:
   static Result<std::shared_ptr<Doorbell>> open();

@@ -22,7 +22,7 @@ void Doorbell::ring(std::uint64_t wait) {
   rung_.push_back(wait);
   if (rung_.size() != 1) return;
   const std::uint64_t one = 1;
-  // Cannot block below a count of 2^64 - 2.
+  // The write cannot block while the count of the eventfd is below 2^64 - 2.
   [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
 }
 

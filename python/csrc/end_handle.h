@@ -1,4 +1,4 @@
-// Holds one end of a lease or stream for a Python object. Threads: call with the GIL.
+// Holds one end of a lease, stream or parcel for a Python object. Threads: call with the GIL.
 #pragma once
 
 #include <memory>

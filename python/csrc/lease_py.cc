@@ -23,7 +23,7 @@ namespace {
 using LentState = EndHandle<Lease>;
 using BorrowedState = EndHandle<BorrowedLease>;
 
-// None: the longest possible time.
+// Returns the duration of a lease. None: the longest possible one.
 Duration durationOf(const char* operation, py::handle seconds) {
   const Deadline end = deadlineOf(operation, seconds);
   return end.at() - Clock::now();

@@ -97,8 +97,8 @@ std::optional<std::uint32_t> gpuOfDlpack(const char* operation, py::handle objec
   return std::nullopt;
 }
 
-// The interface does not name the GPU. An object without DLPack is taken to be of the first one,
-// and the driver refuses it if that is wrong.
+// The interface does not name the GPU. An object without DLPack is assumed to be on the first GPU.
+// If that is wrong, the driver refuses the memory.
 ObjectMemory ofCudaInterface(const char* operation, py::handle object) {
   ObjectMemory memory = ofArrayInterface(operation, object, "__cuda_array_interface__");
   memory.gpu = 0;

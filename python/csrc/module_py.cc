@@ -17,14 +17,14 @@ void sayUninitialised() {
                   "called; call the class");
 }
 
-// pybind11 calls it to allocate the value of an object that has none. Without it, pybind11 hands
-// out memory that no constructor has seen.
+// pybind11 calls this function to allocate the value of an object that has none. Otherwise pybind11
+// would hand out memory that no constructor has seen.
 void* refuseUninitialised(std::size_t) {
   sayUninitialised();
   throw py::error_already_set();
 }
 
-// pybind11 lets no exception through its own view of an object.
+// pybind11's own buffer function cannot raise the TypeError, so check the object before that call.
 int viewInitialised(PyObject* self, Py_buffer* view, int flags) {
   if (reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr() != nullptr)
     return py::detail::pybind11_getbuffer(self, view, flags);
@@ -59,7 +59,8 @@ py::list publicNames(const py::module_& module) {
 
 std::string docstringOf(const py::detail::function_record& function, const Doc& doc) {
   std::vector<std::string> parameters;
-  // inspect takes a parameter with a dollar as bound. It removes the first one of a class itself.
+  // inspect takes a parameter with a dollar as bound. For a class, inspect removes the first
+  // parameter itself.
   if (function.is_method)
     parameters.emplace_back(function.name == std::string_view("__init__") ? "self, /" : "$self, /");
   for (std::size_t i = parameters.size(); i < function.args.size(); ++i) {

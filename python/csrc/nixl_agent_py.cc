@@ -39,7 +39,7 @@ class GilLock : public AgentLock {
   }
 };
 
-// Guarded by the GIL. Agents that are gone stay until the next one opens.
+// Guarded by the GIL. Destroyed agents stay in the list until the next agent opens.
 std::vector<std::weak_ptr<NixlAgent>>& openAgents() {
   static std::vector<std::weak_ptr<NixlAgent>> agents;
   return agents;

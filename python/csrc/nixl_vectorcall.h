@@ -21,7 +21,7 @@ struct Method {
   std::array<const char*, N> parameters;
   std::size_t needed;
 };
-// Borrowed, in the order of the parameters. Null: the caller left it out.
+// Borrowed references, in the order of the parameters. Null: the caller left the argument out.
 template <std::size_t N>
 using Arguments = std::array<PyObject*, N>;
 

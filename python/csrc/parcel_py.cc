@@ -168,7 +168,7 @@ const char* stateOf(const FetchState& fetch) {
   return end ? parcelOutcomeName(end->outcome) : "running";
 }
 
-// Nothing of the fetch touches memory once it has ended.
+// Cancels the fetch and waits for its end, because it may touch memory until then.
 void cancelAndWait(FetchState& fetch, const py::args&) {
   unlocked([&] {
     fetch.end->cancel("the with block has ended");

@@ -201,7 +201,8 @@ py::object fastSequence(py::handle source, const char* wanted) {
 class Triples {
  public:
   explicit Triples(Rows& into) : into_(into) {}
-  // False: it is another row. The caller keeps the tuple as it is until the next call.
+  // False: the tuple is another kind of row. The caller keeps the tuple as it is until the next
+  // call.
   bool add(PyObject* tuple) {
     if (PyTuple_CheckExact(tuple) == 0 || PyTuple_GET_SIZE(tuple) != 3 || !into_.mayAdd(false))
       return false;
@@ -210,7 +211,7 @@ class Triples {
     into_.add(Extent{cells_[0], cells_[1]}, cells_[2]);
     return true;
   }
-  // Python code has run, and may have replaced the numbers.
+  // Call this after Python code has run, because that code may have replaced the numbers.
   void forget() { numbers_ = {}; }
 
  private:

@@ -55,7 +55,7 @@ struct Side {
   std::shared_ptr<const BlockList> list;
   Indices indices = {};
 
-  // The blocks with the indices, which go there.
+  // Returns the blocks with the indices, which are moved out of this object.
   Selection take() { return {.blocks = list->blocks(), .indices = std::move(indices)}; }
 };
 // The local side refuses a RemotePin and a pin of another agent.

@@ -127,7 +127,7 @@ auto ofTransfer(const PlannedTransfer& transfer) {
   return unlocked([&] { return std::invoke(member, transfer.transfer()); });
 }
 
-// The same for a list of numbers in the end of the last post.
+// Returns one list of numbers from the end of the last post, as a tuple of Python.
 template <auto list>
 py::tuple numbersOf(const PlannedTransfer& transfer) {
   return tupleOf(ofTransfer<&Transfer::end>(transfer).*list);

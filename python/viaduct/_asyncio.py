@@ -191,7 +191,7 @@ async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwa
     timeout = kwargs.pop("timeout", None)
     seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
     if seconds is not None and not seconds > 0:
-        return call(*args, timeout=timeout, **kwargs)  # which does not wait, or refuses the number
+        return call(*args, timeout=timeout, **kwargs)  # does not wait, or refuses the number
     if call.__name__ == "find":
         return await _find(call, args, kwargs, seconds)
     loop = _running()
@@ -202,7 +202,7 @@ async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwa
     return await loop.until(owner, lambda wait: call(*args, timeout=wait, **kwargs), deadline)
 
 
-_finds = {}  # maps each agent for which a thread looks up names to the awaited ones
+_finds = {}  # maps each agent for which a thread looks up names to the awaited look-ups
 
 
 def _look_up(agent):
@@ -235,7 +235,7 @@ class _Find:
             self._end(self.answer.set_result, self.call(timeout=max(0, until - now)))
         except Exception as error:
             now = time.monotonic()
-            if now < until or now >= self.deadline:  # not only this turn is over
+            if now < until or now >= self.deadline:  # failed early, or the deadline has passed
                 self._end(self.answer.set_exception, error)
 
     def _end(self, end, result):

@@ -19,7 +19,7 @@ _thread = None
 
 
 def start():
-    """Begins to log in Python. Each Agent calls it before it opens."""
+    """Begins to log in Python. Each Agent calls this function before it opens."""
     global _thread
     _follow_level()
     with _lock:

@@ -16,18 +16,18 @@ using Found = std::vector<std::string>;
 
 // ---- Thresholds. docs/measuring.md has the table for users.
 
-// Below this part of its rate, a shaper holds nothing back but bursts.
+// A shaper delays only bursts on an interface that sends less than this part of the shaper's rate.
 constexpr double kShaped = 0.7;
 // A rail delays a row if it had bytes on their way for most of the row, while the others had less
 // than half of that.
 constexpr double kMostly = 0.5;
-// A socket with a tiny buffer waits for it even at a fast receiver: for a quarter to a third of its
-// time in an idle machine, as the kernel counts in steps of 4 ms.
+// A socket waits for space in a tiny buffer even if the receiver is fast. On an idle machine it
+// waits for a quarter to a third of its time, which the kernel counts in steps of 4 ms.
 constexpr double kOften = 0.15;
-// After a loss, TCP may wait for 0.2 s, which makes no slow rail. Its kernel counts busy time in
-// steps of up to 10 ms.
+// In seconds. A rail is not slow if TCP only waited once for 0.2 s after a loss. The kernel counts
+// busy time in steps of up to 10 ms.
 constexpr double kLongerThanATimeout = 0.3;
-// Evidence of sockets counts from here on. Less fits into the first round trips.
+// Statistics of a socket count only if it sent so many bytes. Fewer fit into its first round trips.
 constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
 // Healthy runs repeat up to one segment in 2,000, and links of data centres lose less than one
 // packet in 10,000. With three losses in 1,000, TCP reaches 2.6 Gbit/s over 0.1 ms, and less over
@@ -37,10 +37,10 @@ constexpr std::uint64_t kFewLosses = 100;
 // TCP hands the NIC up to 64 KiB at once. A buffer for fewer than two of these pieces makes it
 // wait after each.
 constexpr std::uint64_t kTwoPieces = std::uint64_t{128} << 10U;
-// A buffer should hold several times what is on its way, because the kernel counts its own
-// overhead, half of it or more.
+// A buffer should hold several times the bytes in flight, because the kernel's own overhead takes
+// half of the buffer or more.
 constexpr double kRoundTrips = 4;
-// The least MTU that IPv6 allows. Tunnels leave more of the 1500 of Ethernet.
+// The least MTU that IPv6 allows. Tunnels over Ethernet, whose MTU is 1500, leave more.
 constexpr std::uint32_t kLeastMtu = 1280;
 // Headers of IP and TCP with all options.
 constexpr std::uint32_t kHeaders = 120;
@@ -49,10 +49,10 @@ constexpr std::uint32_t kLargestSegment = 16384;
 // A process lacks processors if its threads waited for a fifth of the time in which they could run,
 // and for a tenth of the row. Less is the usual noise of a scheduler.
 constexpr double kWaited = 0.2, kOfTheRow = 0.1;
-// The same as `crowded` below: other programs take a fifth, and little is idle.
+// A host is crowded if other programs take a fifth of its cores, and less than a tenth is idle.
 constexpr double kMuch = 0.2, kIdle = 0.1;
-// 4 KiB pages cost time where small blocks lie apart in more memory than the processor's list of
-// pages covers (2,048 entries, 8 MiB): docs/measured/local.md. Large blocks read ahead.
+// 4 KiB pages cost time if small blocks lie apart in more memory than the processor's TLB covers
+// (2,048 entries, 8 MiB): docs/measured/local.md. Within large blocks, the processor prefetches.
 constexpr std::uint64_t kSmallBlock = std::uint64_t{64} << 10U,
                         kManyPages = std::uint64_t{64} << 20U;
 constexpr double kFarFromCeiling = 0.5;
@@ -93,7 +93,7 @@ std::vector<const RailUse*> sendingRails(const Member& member) {
   return out;
 }
 
-// Calls `each` for each member. It returns text, or an empty string.
+// Calls `each` for each member. Keeps the texts that `each` returns, except empty ones.
 template <class Each>
 Found ofMembers(const Scene& scene, Each each) {
   Found out;
@@ -102,7 +102,7 @@ Found ofMembers(const Scene& scene, Each each) {
   return out;
 }
 
-// Many members may have one cause.
+// Shows at most kMost texts, because many members may have the same cause.
 std::string listed(const Found& found) {
   constexpr std::size_t kMost = 2;
   const std::span<const std::string> some(found.data(), std::min(found.size(), kMost));
@@ -299,7 +299,8 @@ Found quota(const Scene& scene) {
   });
 }
 
-// The seconds that other programs had the processors on which a member may run.
+// Returns the processor time, in seconds, that other programs took on the processors on which the
+// member may run.
 double othersOn(const Scene& scene, const Member& member) {
   double own = 0;
   for (const Member& other : scene.members)
@@ -352,7 +353,8 @@ Found smallPages(const Scene& scene) {
   const bool shared = scene.row && scene.row->pages == Pages::kShared;
   return ofMembers(scene, [&](const Member& member) -> std::string {
     const std::string& word = shared ? member.limits.huge_shared_pages : member.limits.huge_pages;
-    // The memory of a row asks for huge pages if it is shared.
+    // A row requests huge pages for shared memory, so "advise" suffices there. Ordinary memory
+    // needs more than "madvise".
     const bool small = word == "never" || word == "deny" || word == "off" ||
                        (scene.row && !shared && word == "madvise");
     if (!small) return {};
@@ -361,8 +363,8 @@ Found smallPages(const Scene& scene) {
   });
 }
 
-// Since boot, a host may have lost packets on its way to the Internet alone, so that figure is not
-// certain.
+// `lost-packets` is not certain without a row: since boot, a host may have lost packets only on its
+// way to the Internet.
 constexpr std::array kRules{
     Rule{"traced", traced, "end strace, gdb or the profiler"},
     Rule{"shaped-interface", shaped, "raise the rate, or leave the interface out of VIADUCT_RAILS"},
@@ -427,7 +429,7 @@ SocketStatistics between(const SocketStatistics& before, const SocketStatistics&
   out.sent_bytes -= before.sent_bytes;
   out.received_bytes -= before.received_bytes;
   out.sent_segments -= before.sent_segments;
-  // Reports of needless repetitions come late, and lower the count.
+  // The count may fall, because the kernel subtracts repetitions that later prove needless.
   out.repeated_segments -= std::min(before.repeated_segments, out.repeated_segments);
   out.busy -= before.busy;
   out.send_limited -= before.send_limited;

@@ -86,7 +86,7 @@ std::string textOf(std::span<const Cause> causes);
 Scene hereAndNow(const host::Tree& tree, std::vector<host::LinkFacts> links);
 
 void add(SocketStatistics& into, const SocketStatistics& more);
-// The figures between two readings. 0 if sockets were closed in between.
+// The difference of two readings. All figures are 0 if sockets were closed in between.
 SocketStatistics between(const SocketStatistics& before, const SocketStatistics& after);
 
 }  // namespace viaduct::causes

@@ -84,12 +84,12 @@ TEST(Causes, ARailThatTheOthersWaitForIsNamedWithAllRates) {
             "rail2 8 Gbit/s");
   member.rails[0].sockets.busy = member.rails[2].sockets.busy = 500ms;
   EXPECT_EQ(namesIn(row({member})), Names{});
-  // A timeout of TCP is no slow rail.
+  // A rail that waited for one timeout of TCP is not slow.
   Member brief = member;
   brief.seconds = 0.25;
   brief.rails = {{"rail0", sending(10 * kMB, 2ms)}, {"rail1", sending(10 * kMB, 220ms)}};
   EXPECT_EQ(namesIn(row({brief})), Names{});
-  // Two rails, and too few bytes to tell.
+  // The first of two rails has sent too few bytes to be judged.
   member.rails = {{"rail0", sending(kMB / 2, 1ms)}, {"rail1", sending(10 * kMB, 950ms)}};
   EXPECT_EQ(namesIn(row({member})), Names{});
   member.rails[0] = {"rail0", sending(10 * kMB, 10ms)};
@@ -171,7 +171,7 @@ TEST(Causes, FewProcessorsAreNamedIfThreadsWaitedForThem) {
   member.times = {.ran = 0.5, .waited = 0.9, .throttled = 0, .busy = 0.55};
   EXPECT_EQ(whatIn(row({member})),
             "rank 0 may run on 1 of 4 processors, and its threads waited for them for 0.9 of 1 s");
-  // Waiting for all processors is no matter of this process.
+  // A process that may run on all processors is not to blame for waiting.
   member.limits.allowed = {0, 1, 2, 3};
   EXPECT_EQ(namesIn(row({member})), Names{});
   // Without a row, the number of threads decides.
@@ -187,7 +187,7 @@ TEST(Causes, ANeighbourOnTheSameProcessorIsNamed) {
   member.limits.allowed = {2};
   member.times = {.ran = 0.5, .waited = 0.5, .throttled = 0, .busy = 1};
   EXPECT_EQ(whatIn(row({member})), "other programs kept processor 2 of rank 0 busy for 0.5 of 1 s");
-  // The other member is no other program.
+  // Another member of the row does not count as another program.
   Member other = member;
   other.name = "rank 1";
   EXPECT_EQ(namesIn(row({member, other})), Names{"few-processors"});
@@ -260,7 +260,7 @@ TEST(Causes, WhoGetsHugePagesDependsOnTheKindOfMemory) {
   EXPECT_TRUE(named(Pages::kOrdinary, "madvise", "advise"));
   EXPECT_TRUE(named(Pages::kShared, "off", "off"));
   EXPECT_FALSE(named(Pages::kShared, "", ""));  // unknown
-  // The doctor names only what is off.
+  // Without a row, "madvise" is no cause, and "never" is one.
   EXPECT_TRUE(causesOf({.members = {Member{.limits = {.huge_pages = "madvise"}}}}).empty());
   EXPECT_EQ(causesOf({.members = {Member{.limits = {.huge_pages = "never"}}}}).size(), 1U);
 }

@@ -12,7 +12,7 @@ namespace viaduct::diag {
 struct AdvisedVariable {
   std::string name = {}, value = {};
   std::string reason = {};  // a sentence or two
-  bool differs = false;     // differs between pods, so it does not belong into a manifest
+  bool differs = false;     // the value differs between pods, so no manifest may contain it
 };
 
 // A variable that examples set, but that works best unset.
@@ -26,7 +26,7 @@ struct Advice {
   // The devices that the device plugin names and that are absent: without them a program may use
   // TCP. Empty: none.
   std::string absent = {};
-  std::vector<std::string> remarks = {};  // read them before use
+  std::vector<std::string> remarks = {};  // for the user, to read before using the variables
   std::vector<AdvisedVariable> set = {};
   std::vector<UnsetVariable> unset = {};
 };

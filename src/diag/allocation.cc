@@ -25,7 +25,7 @@ constexpr std::string_view kPlugin = "PCIDEVICE_", kInfoEnd = "_INFO";
 // A PCI function that the device plugin has given to this pod.
 struct GivenFunction {
   std::string variable = {};
-  std::string device = {};     // by the plugin's name; empty: it gives none
+  std::string device = {};     // the RDMA device that the plugin names; empty: none
   bool promises_rdma = false;  // the plugin says that the function has an RDMA device
   bool from_info = false;
 };
@@ -91,7 +91,8 @@ void readAddresses(const std::string& variable, const std::string& list, GivenFu
   }
 }
 
-// A resource may have a name that itself ends like that of a description, so the value decides.
+// The name of a resource may itself end in "_INFO", so the value tells whether this is a
+// description.
 bool isInfo(const std::string& variable, const std::string& text) {
   return variable.ends_with(kInfoEnd) && !isPciAddress(std::string_view(text).substr(0, 12));
 }
@@ -147,8 +148,8 @@ void takeGiven(const Tree& tree, const std::vector<RdmaDevice>& all,
 }
 
 // Finds the pod's devices without the plugin's variables. An unprivileged pod has only its own
-// device files. Otherwise virtual functions are taken for a pod's, and physical ones for the
-// host's.
+// device files. If the files do not tell, virtual functions are taken for the pod's devices, and
+// physical functions for the host's.
 void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Allocation& into) {
   const auto has_file = [&](const RdmaDevice& one) {
     return !one.uverbs.empty() && tree.has("/dev/infiniband/" + one.uverbs);

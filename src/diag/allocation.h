@@ -11,7 +11,7 @@
 
 namespace viaduct::diag {
 
-// From the surest to the least sure source.
+// The source that tells which devices are the pod's, from the surest to the least sure one.
 enum class KnownBy : std::uint8_t {
   kInfo,         // PCIDEVICE_*_INFO of the SR-IOV device plugin
   kAddresses,    // PCIDEVICE_* of the SR-IOV device plugin
@@ -39,7 +39,7 @@ struct AllocationFault {
 struct Allocation {
   KnownBy known_by = KnownBy::kNone;
   std::vector<RdmaDevice> devices = {};     // given to this pod; sorted by PCI address
-  std::vector<RdmaDevice> others = {};      // visible, but not given to it
+  std::vector<RdmaDevice> others = {};      // visible, but not given to this pod
   std::vector<std::string> variables = {};  // PCIDEVICE_* that name a device
   std::vector<AllocationFault> faults = {};
 
@@ -47,8 +47,9 @@ struct Allocation {
   bool certain() const { return known_by <= KnownBy::kDeviceFiles; }
 };
 Allocation allocationOf(const Node& node);
-// The devices whose faults matter: in a pod those that it got, otherwise all of the node, because
-// on a host a missing device file is a fault of the device. A guess counts only if it is wanted.
+// The devices whose faults matter: the pod's own devices if they are known, otherwise all of the
+// node. On a host, a missing device file is a fault of the device. kCount: also takes guessed
+// devices for the pod's own.
 enum class Guesses : bool { kIgnored, kCount };
 std::vector<RdmaDevice> devicesToLookAt(const Node& node, const Allocation& given,
                                         Guesses guesses = Guesses::kIgnored);
@@ -59,12 +60,12 @@ bool hasActivePort(const RdmaDevice& device);
 
 // The reason why a virtual function has no active port. The topic `sriov` reports all but kNo.
 enum class FunctionFault : std::uint8_t {
-  kNo,      // it has an active port, or its physical function has none either, or it is unknown
+  kNo,      // an active port, an unknown reason, or a physical function without an active port
   kNoGuid,  // the subnet manager gives it no GUID
   kLink,    // only its physical function has an active port
 };
 FunctionFault functionFault(const Tree& tree, const RdmaDevice& device);
-// The physical functions in a list of devices, if this pod got their virtual functions.
+// The physical functions that a list of devices names, if this pod got their virtual functions.
 std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list);
 // "mlx5_6, mlx5_7".
 std::string namesOf(const std::vector<RdmaDevice>& devices, std::string_view between = ", ");

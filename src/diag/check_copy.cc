@@ -136,7 +136,7 @@ std::vector<Evidence> uringEvidence(const Node& node, const std::optional<std::u
   return out;
 }
 
-// Transfers of files register the memory that they use again and again.
+// Checks that io_uring may register memory, as file transfers do for buffers that they reuse.
 void checkUringBuffers(const Node& node, Findings& findings) {
   constexpr std::uint64_t kWanted = base::kGiB;  // the default of VIADUCT_FILE_REGISTER
   const ProcessFacts process = processFacts(node);
@@ -161,7 +161,7 @@ void checkUringBuffers(const Node& node, Findings& findings) {
        .gain = "The kernel does not look up the pages of memory at each read and write."});
 }
 
-// Never a fault: hardened systems and containers deny io_uring, and programs have other ways.
+// A denied io_uring is only information: hardened systems deny it, and programs can use threads.
 void checkUring(const Node& node, Findings& findings) {
   const auto disabled = node.tree.number(kUringDisabled);
   const bool denied = node.live.io_uring ? !node.live.io_uring->ok : disabled.value_or(0) == 2;

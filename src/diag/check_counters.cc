@@ -130,7 +130,7 @@ std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) 
 
 struct Growing {
   Cases devices = {};
-  std::string fix = {};  // with the names of the first device
+  std::string fix = {};  // the commands, with the names of the first device
 };
 
 struct Growth {

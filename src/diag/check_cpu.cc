@@ -20,7 +20,7 @@ struct FrequencyPolicy {
 };
 
 // Drivers of Intel and AMD that choose the frequency in hardware know two policies, "powersave" and
-// "performance". Both are dynamic; a preference beside the policy decides.
+// "performance". Both policies vary the frequency: the energy performance preference decides how.
 bool isDynamic(const FrequencyPolicy& policy) {
   return policy.driver == "intel_pstate" || policy.driver == "amd-pstate-epp" ||
          policy.governor == "ondemand" || policy.governor == "schedutil";

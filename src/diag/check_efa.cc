@@ -52,7 +52,7 @@ EfaView efaView(const Node& node) {
   return out;
 }
 
-// ---- How many there are.
+// ---- The number of devices.
 
 constexpr auto kEfaLaunchFix =
     "Give the instance all its EFA interfaces when it is launched. With eksctl:\n"
@@ -110,7 +110,7 @@ void checkEfaDriver(const Node& node, Findings& findings) {
          .code = "efa.driver-unnamed",
          .what = "The efa driver shows no version: it is probably the kernel's own.",
          .evidence = {{kEfaVersion, file.reason.empty() ? "No such file" : file.reason}}});
-  const VersionNumbers version = versionNumbers(file.text);  // of "3.0.0g"
+  const VersionNumbers version = versionNumbers(file.text);  // the text is like "3.0.0g"
   if (version.size() < 2)
     return findings.add({.severity = Severity::kUnknown,
                          .code = "efa.driver-unknown",
@@ -140,7 +140,7 @@ void checkEfaPeerMemory(const Node& node, const EfaView& efa, Findings& findings
   Cases without, with;
   for (const RdmaDevice& one : efa.devices) {
     const std::string path = one.folder + "/device/p2p";
-    // An old driver lacks the file, and has a finding of its own.
+    // An old driver lacks the file, and another finding reports the driver.
     if (!node.tree.read(path)) continue;
     (node.tree.line(path).empty() ? without : with).add(one.name, {path, "empty"});
   }

@@ -99,7 +99,7 @@ std::string noDmaBufCause(const GpuPeerMemory& memory) {
                      : "The closed kernel modules have no dma-buf.";
 }
 
-// One of the two ways suffices, but each has users that know no other.
+// A NIC needs only dma-buf or a peer memory module, but some programs know only one of the two.
 void checkBothWays(const Node& node, const GpuPeerMemory& memory, Findings& findings) {
   if (memory.module.empty())
     return findings.add({.code = "gpu.no-peermem",
@@ -192,7 +192,8 @@ std::optional<HidingFolder> hidingFolder(const Tree& tree, const std::string& fo
   }
   if (folder.find("/compat") == std::string::npos) return std::nullopt;
   const std::string version = libcudaVersion(tree, folder);
-  // A newer major version is intended: the compatibility package brings it.
+  // The compatibility package brings a libcuda of a newer major version than the driver's on
+  // purpose.
   if (version.empty() || driver.empty() || version == driver || majorOf(version) > majorOf(driver))
     return std::nullopt;
   return HidingFolder{folder, fmt::format("libcuda {} beside driver {}", version, driver),

@@ -34,8 +34,8 @@ constexpr auto kGiveGpu =
 struct SeenGpus {
   std::string driver = {};             // "580.95.05"
   std::size_t all = 0;                 // on PCI
-  std::vector<unsigned> numbers = {};  // of the device files that the driver names
-  std::size_t given = 0;               // of these files are here
+  std::vector<unsigned> numbers = {};  // each N of the /dev/nvidiaN that the driver names
+  std::size_t given = 0;               // device files of `numbers` that exist here
 };
 
 SeenGpus seenGpus(const Tree& tree, const std::vector<PciFunction>& gpus, std::string driver) {
@@ -84,8 +84,8 @@ bool checkDeviceFiles(const Tree& tree, const SeenGpus& seen, Findings& findings
   return true;
 }
 
-// The copy of libcuda that the loader takes. Null: none. Stubs and compatibility packages are
-// matters of the topic gpu.
+// The copy of libcuda that the loader takes. Null: none. Stubs and compatibility packages are left
+// to the topic `gpu`.
 const Live::Library* loadedLibrary(const Live& live) {
   return base::firstOf(live.libraries, [](const Live::Library& one) {
     return one.name == kLibrary && one.path.find("/stubs/") == std::string::npos &&
@@ -154,7 +154,7 @@ void checkAge(const SeenGpus& seen, Findings& findings) {
        .gain = "Viaduct can move GPU memory."});
 }
 
-// Reads the numbers of "0,2,3". Nothing: an entry is no number, such as "GPU-7c2e1f04" or "-1".
+// Reads the numbers of "0,2,3". No value: an entry is no number, such as "GPU-7c2e1f04" or "-1".
 std::optional<std::vector<std::size_t>> numbersIn(const std::string& list) {
   std::vector<std::size_t> out;
   for (const std::string& part : base::partsOf(list)) {

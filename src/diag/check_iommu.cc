@@ -23,7 +23,7 @@ namespace {
 constexpr auto kIommuGroups = "/sys/kernel/iommu_groups";
 constexpr auto kCommandLine = "/proc/cmdline";
 
-// A NIC or GPU: its name, and its PCI function.
+// The name of a NIC or GPU, and its PCI function.
 struct DmaDevice {
   std::string name;
   PciFunction function;
@@ -32,8 +32,8 @@ struct DmaDevice {
 
 // The devices that reach each other's memory over PCIe.
 struct DmaPeers {
-  bool nics = false;  // NICs and GPUs
-  bool gpus = false;  // GPUs and GPUs: they have no NVSwitch
+  bool nics = false;  // a NIC and a GPU
+  bool gpus = false;  // two GPUs, because there is no NVSwitch between them
   const char* text() const { return !nics ? "GPUs" : gpus ? "GPUs and NICs" : "GPU and NIC"; }
 };
 
@@ -197,8 +197,8 @@ std::vector<Evidence> translationEvidence(const Node& node, const IommuHints& hi
   return out;
 }
 
-// With translation, a virtual function beside GPUs fails, and so does a device of a blocked group.
-// Other devices work, but pay for each registration.
+// While the IOMMU translates, a virtual function on a node with GPUs fails, and so does a device of
+// a blocked group. Other devices work, but each registration of memory costs more.
 Severity translationSeverity(const std::vector<DmaDevice>& devices,
                              const std::vector<DmaDevice>& translated) {
   const bool gpus = std::ranges::any_of(devices, [](const auto& d) { return !d.nic; });
@@ -262,7 +262,7 @@ void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices,
 
 using Bridges = std::set<std::string>;
 
-// The bridges between two devices, below the last bridge that they share. Nothing: they share none.
+// The bridges between two devices, below the last bridge that they share. Empty: they share none.
 Bridges bridgesBetween(const PciFunction& one, const PciFunction& other) {
   const auto &from = one.place.pci, &to = other.place.pci;
   const auto [a, b] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());

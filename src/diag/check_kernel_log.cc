@@ -35,7 +35,8 @@ std::set<std::string> functionsThatMatter(const Node& node) {
   return out;
 }
 
-// Whether the lines concern our functions. A line without a device counts, because it may.
+// Whether the lines concern our functions. Lines that name no function count, because they may
+// concern ours.
 bool matters(const LogLines& lines, const std::set<std::string>& ours) {
   return lines.functions.empty() ||
          std::ranges::any_of(lines.functions,

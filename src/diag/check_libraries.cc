@@ -25,7 +25,7 @@ constexpr auto kVerbs = "libibverbs.so.1";
 constexpr auto kFabric = "libfabric.so.1";
 
 // The version of rdma-core is the third number of a library's file: libibverbs.so.1.14.39.0 belongs
-// to rdma-core 39.0. The whole number is the interface's version.
+// to rdma-core 39.0. The numbers before it are the version of the library's interface.
 VersionNumbers packageVersion(const Library& library) {
   auto numbers = versionNumbers(library.version);
   if (library.name == kVerbs && numbers.size() >= 3 && numbers[0] == 1)
@@ -96,7 +96,8 @@ bool isOlder(const Library& library, const VersionNumbers& least) {
   return !version.empty() && version < least;
 }
 
-// libfabric before 2.5.1 cannot register memory on Grace with Blackwell, which is arm64 with EFA.
+// libfabric before 2.5.1 cannot register memory on Grace with Blackwell, recognized here as arm64
+// with EFA.
 bool isGraceWithEfa(const Node& node, const std::vector<RdmaDevice>& devices) {
   return node.live.machine == "aarch64" && std::ranges::any_of(devices, &RdmaDevice::efa);
 }

@@ -147,7 +147,7 @@ void checkOpenFiles(const std::string& text, bool rdma, Findings& findings) {
        .gain = "Jobs with many peers do not stop at \"Too many open files\"."});
 }
 
-// A published report needed about 128 GiB to enumerate 32 EFA devices.
+// In a published report, a process needed about 128 GiB to enumerate 32 EFA devices.
 constexpr std::uint64_t kMemoryPerEfa = 4 * base::kGiB;
 constexpr std::uint64_t kLeastMemory = 8 * base::kGiB;
 

@@ -49,7 +49,7 @@ std::vector<NicPath> nicPaths(const Node& node) {
     if (!function) continue;  // a guest sees only virtual functions
     NicPath& path = paths[function->address];
     path.names.push_back(nic.name);
-    // The function's devices share the port.
+    // All RDMA devices of one function share its port.
     path.needed = std::max(path.needed, nic.gigabits() * 1e9 / 8);
     path.function = *std::move(function);
   }
@@ -73,7 +73,7 @@ const PciFunction* parentOf(const NicPath& path) {
 }
 
 // A link below the capability of both of its ends has trained badly. If the other end is unknown,
-// the slot itself may be slow. Then it matters only if the ports need more.
+// the slot itself may be slow. A slow slot matters only if the NIC's ports need more.
 template <class Number>
 Severity trainedBadly(Number now, Number most, Number most_of_parent, bool parent_known,
                       bool enough) {
@@ -224,7 +224,7 @@ void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool 
   addLinkFault(narrow, kWidth, findings);
 }
 
-// Fewer are normal, because each boot causes some corrected errors.
+// Fewer corrected errors are normal, because each boot causes some.
 constexpr std::uint64_t kManyCorrectable = 1000;
 
 std::string aerText(std::uint64_t total, std::uint64_t more, double seconds) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kPrivacy = "VIADUCT_PRIVACY", kSecret = "VIADUCT_SECRET";
 
-// "frames between hosts" is the default of VIADUCT_PRIVACY.
+// The value of VIADUCT_PRIVACY, which is "auto" by default.
 std::string levelOf(const Node& node) {
   const std::string* const set = node.variable(kPrivacy);
   return set == nullptr ? "auto" : *set;
@@ -89,13 +89,13 @@ void checkCiphers(const Node& node, const std::string& level, Findings& findings
   else
     findings.fine("libcrypto has AES-256-GCM and ChaCha20-Poly1305.");
   if (!live.aes_instructions->ok) return addNoInstructions(level, findings);
-  if (!live.ipsec_mb) return;  // a finding about the libraries has the reason
+  if (!live.ipsec_mb) return;  // unknown: another finding, about the libraries, has the reason
   if (live.ipsec_mb->ok) return findings.fine("libipsec-mb seals data.");
-  // The library has functions for this processor alone.
+  // The library is only for x86-64.
   if (live.machine == "x86_64") addNoFastLibrary(level, findings);
 }
 
-// The text of the secret appears nowhere.
+// No finding contains the text of the secret.
 void checkSecret(const Node& node, Findings& findings) {
   const std::string* const secret = node.variable(kSecret);
   if (secret == nullptr) return;

@@ -65,7 +65,7 @@ TEST(CheckKubernetes, ListsTheDevicesOfThePod) {
   EXPECT_FALSE(diagnose(testing::laptop().node()).has("kubernetes.pod"));
 }
 
-// Only topics that read the node's files. The clock and the names come from live tests.
+// These topics only read the node's files. The clock and the names come from live tests.
 TEST(Topics, CallNothingFineWhereThereIsNoFile) {
   testing::NodeFolder folder;
   folder.remove("/sys");

@@ -55,7 +55,7 @@ std::vector<Evidence> filesOf(const PortList& ports, std::initializer_list<const
 
 // ---- States.
 
-// The faults of a port that carries no data.
+// The reasons why a port carries no data. kNo: the port is active.
 enum class DownKind { kNo, kPolling, kDown, kInit, kUnknown };
 
 DownKind downOf(const RdmaPort& port) {
@@ -214,7 +214,7 @@ void checkLids(const Node& node, const PortList& active, Findings& findings) {
 
 // ---- Rates.
 
-// The key of devices that should have equal rates: of one model and one use.
+// Devices with equal keys are of one model and one use, so their ports should have equal rates.
 auto siblingKey(const PortOf& one) {
   return std::tuple(one.device->efa(), one.device->type, one.device->board,
                     one.device->physical.empty(), one.port->link_layer);
@@ -324,7 +324,7 @@ void checkPortRates(const Node& node, const PortList& active, Findings& findings
 
 // ---- Firmware and device files.
 
-// The version of most devices; if two are equally frequent, the later one.
+// The version of most devices; if two are equally frequent, the greater one.
 std::string usualVersion(const std::map<std::string, std::vector<std::string>>& versions) {
   return std::max_element(
              versions.rbegin(), versions.rend(),
@@ -379,7 +379,7 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Findings& finding
   Cases without;
   for (const RdmaDevice& one : own.devices) {
     const std::string file = "/dev/infiniband/" + one.uverbs;
-    // On behalf of all pods, a missing device file means nothing: a container has only its own
+    // In a diagnosis for all pods, a missing device file is no fault: a container has only its own
     // files.
     const bool hidden = node.for_all_pods && own.pod;
     if (one.uverbs.empty())

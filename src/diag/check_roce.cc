@@ -25,7 +25,7 @@ struct RoceRail {
   std::string device = {}, interface = {};
   RdmaPort port = {};
   bool default_route = false;
-  bool of_sriov = false;  // the topic sriov reports why it is down
+  bool of_sriov = false;  // the topic `sriov` reports why the port is down
 };
 using RoceRails = std::vector<RoceRail>;
 
@@ -342,7 +342,7 @@ void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Findings&
                               shortList(railNamesOf(rails), "rails")));
 }
 
-// ---- All of a rail.
+// ---- All checks of the rails.
 
 void reportElsewhere(const RoceView& view, Findings& findings) {
   const bool missing = view.given;

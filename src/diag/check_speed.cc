@@ -1,4 +1,5 @@
-// Checks for known causes of slow transfers. The table of causes is that of measured rows.
+// Checks for known causes of slow transfers. The benchmark explains its slow rows with the same
+// table of causes.
 #include <fmt/format.h>
 
 #include <cctype>

@@ -29,7 +29,7 @@ std::string mountText(const PathFacts& path) {
 
 Evidence mountEvidence(const PathFacts& path) { return {"/proc/self/mountinfo", mountText(path)}; }
 
-// A finding about a path that cannot be used at all.
+// Adds a finding about a path that cannot be used at all.
 void addUnusable(const PathFacts& path, Findings& findings) {
   Finding out{.severity = Severity::kFailure,
               .code = "storage.path-fault",
@@ -72,7 +72,7 @@ bool isOverNetwork(const PathFacts& path) {
   return base::contains(kNetwork, path.kind) || path.kind.starts_with("fuse.");
 }
 
-// The kind of file system, if it is one that surprises.
+// Reports the kind of file system if it lies in memory, in an overlay, or over a network.
 void checkKind(const PathFacts& path, Findings& findings) {
   if (isInMemory(path))
     return findings.add(
@@ -106,7 +106,7 @@ void checkKind(const PathFacts& path, Findings& findings) {
 }
 
 void checkDirect(const PathFacts& path, Findings& findings) {
-  if (isInMemory(path)) return;  // it has a finding, and no disk to go to
+  if (isInMemory(path)) return;  // checkKind() has reported it, and it has no disk
   if (!path.direct)
     return findings.add(
         {.severity = Severity::kUnknown,
@@ -238,7 +238,7 @@ void addStoreFault(const StoreFacts& store, Findings& findings) {
                 .gain = rights ? "" : "Transfers reach the objects."});
 }
 
-// S3 refuses requests whose time is more than 15 minutes off.
+// Warns at 5 minutes, because S3 refuses requests whose time is more than 15 minutes off.
 constexpr std::uint64_t kMostSeconds = 300;
 
 void checkStoreClock(const StoreFacts& store, Findings& findings) {

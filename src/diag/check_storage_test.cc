@@ -124,7 +124,7 @@ TEST(CheckStorage, NamesAVirtioDiskThatNeedsHugePages) {
   EXPECT_TRUE(named());
   folder.live.paths[0].virtio_features[28] = '1';  // indirect descriptors
   EXPECT_FALSE(named());
-  folder.live.paths[0].virtio_features.clear();  // another disk
+  folder.live.paths[0].virtio_features.clear();  // no virtio disk
   EXPECT_FALSE(named());
 }
 

@@ -7,7 +7,7 @@ constexpr auto kFormat = "viaduct-doctor/1";
 
 }  // namespace
 
-// Outside the anonymous namespace, because argument-dependent lookup does not search there.
+// describe() is not in the anonymous namespace, where argument-dependent lookup would miss it.
 void describe(auto& json, base::Is<NodeName> auto& node) {
   json.need("hostname", node.hostname);
   json.need("kernel", node.kernel);

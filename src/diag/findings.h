@@ -12,7 +12,7 @@ namespace viaduct::diag {
 
 enum class Severity : std::uint8_t {
   kInfo,     // worth knowing; nothing to do
-  kUnknown,  // the check could not look
+  kUnknown,  // the check could not read the facts that it needs
   kWarning,  // works, but slower or less safely than it should
   kFailure,  // does not work
 };
@@ -34,7 +34,7 @@ struct Cases {
   std::vector<std::string> names = {};
   std::vector<Evidence> evidence = {};
   bool empty() const { return names.empty(); }
-  // Evidence of the last name adds no second name.
+  // Adds evidence, and the name unless the last call had the same name.
   void add(const std::string& name, Evidence seen) {
     if (names.empty() || names.back() != name) names.push_back(name);
     evidence.push_back(std::move(seen));

@@ -111,7 +111,7 @@ void addMachine(NodeFolder& folder, const Machine& machine) {
   folder.live.hostname = machine.hostname;
   folder.live.kernel = machine.kernel;
   folder.live.machine = machine.machine;
-  folder.live.ipc_namespace = 0xefffffff;  // the first ones of the kernel
+  folder.live.ipc_namespace = 0xefffffff;  // the numbers of the kernel's first namespaces
   folder.live.pid_namespace = 0xeffffffc;
   folder.write("/proc/sys/kernel/osrelease", machine.kernel);
   folder.write("/proc/sys/kernel/hostname", machine.hostname);
@@ -574,7 +574,7 @@ struct RoceParts {
   bool virtual_function = false;
 };
 
-// Without an interface, the function is in the network namespace of another pod or the host.
+// A function without an interface is in the network namespace of another pod or of the host.
 void addRoce(NodeFolder& folder, const RoceParts& parts) {
   auto gids = roceGids(parts.interface, parts.address);
   if (parts.interface.empty()) gids.resize(2);
@@ -679,7 +679,7 @@ void fillOpenShiftBefore(NodeFolder& folder) {
                "iommu: Default domain type: Translated\n"
                "iommu: DMA domain TLB invalidation policy: lazy mode");
   setLimits(folder, "8388608", "1048576");
-  // The device plugin gives the pod the nodes of its own functions only.
+  // The device plugin gives the pod the device files of its own functions only.
   for (int i = 0; i < 20; ++i) {
     const std::string node = fmt::format("/dev/infiniband/uverbs{}", i);
     bool ours = false;
@@ -709,7 +709,7 @@ void addInfiniband(NodeFolder& folder, const std::string& name, const std::strin
                             "IB/RoCE v1", ""}}});
   addEmptyGids(folder, name, 1);
   addMlx5Counters(folder, name, false);
-  // IPoIB that is not configured.
+  // The node does not use IPoIB, so this interface is down.
   folder.addInterface({.name = interface, .pci = pci, .state = "down", .mtu = "2044"});
   folder.write(placeOf(folder, "/sys/class/net/" + interface) + "/type", "32");
 }

@@ -71,7 +71,7 @@ void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Findings&
                 .gain = "GPU and NIC exchange data inside the PCIe switch."});
 }
 
-// Two GPUs at some distance, and how many pairs are as far.
+// Two GPUs at some distance, and the number of pairs of GPUs at this distance.
 struct PairsAtDistance {
   std::string one, other;
   std::size_t count = 0;

@@ -9,8 +9,8 @@
 
 namespace viaduct::diag {
 
-// The devices that this pod got, or all of the node. Software devices such as siw and rxe, which
-// have no PCI function, are left out.
+// The devices that this pod got, or all of the node if these are unknown. Software devices such as
+// siw and rxe, which have no PCI function, are left out.
 std::vector<RdmaDevice> rdmaNics(const Node& node);
 // NVIDIA GPUs by PCI address, without those handed to a virtual machine.
 std::vector<PciFunction> nvidiaGpus(const Tree& tree);

@@ -106,7 +106,8 @@ std::vector<std::string> foldersOf(const Variables& variables) {
 }
 
 // Takes NCCL's version from its file name, because the library is too large to load without need.
-// A static doctor loads none, and the file names of libfabric and UCX have no version of a release.
+// A statically linked doctor loads no library, and the file names of libfabric and UCX have no
+// release version.
 std::string findVersion(std::string_view name, const std::string& path) {
   std::string named = versionInName(path);
   if (name == kNccl && named.find('.') != std::string::npos) return named;

@@ -121,7 +121,7 @@ std::vector<std::string> namesIn(const Variables& variables) {
       for (std::string& name : base::partsOf(*value)) {
         for (const std::string_view scheme : {"embedded:", "etcd:", "tcpstore:"})
           if (name.starts_with(scheme)) name.erase(0, scheme.size());
-        // The cluster itself tells a pod where its API server is.
+        // This text names no host: a pod's environment has the address of the API server.
         if (!name.starts_with("kubernetes:")) out.push_back(std::move(name));
       }
   return out;

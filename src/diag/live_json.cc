@@ -21,7 +21,8 @@ void describe(auto& json, base::Is<LinkFacts> auto& link) {
 
 namespace viaduct::diag {
 
-// Outside the anonymous namespace, because argument-dependent lookup does not search there.
+// These types and their describe() are not in the anonymous namespace, where argument-dependent
+// lookup would miss them.
 struct NamedTry {
   std::string name = {};
   Tried tried = {};

@@ -180,7 +180,7 @@ void judge(const s3::StoreAnswer& asked, StoreFacts& out) {
 
 }  // namespace
 
-// A server that does not answer holds a system call for ever, so a thread of its own makes it.
+// A server that does not answer holds a system call for ever, so a separate thread makes the call.
 PathFacts lookAtPath(const std::string& path) {
   auto found = std::make_shared<std::promise<PathFacts>>();
   auto facts = found->get_future();

@@ -10,12 +10,12 @@
 
 namespace viaduct::diag {
 
-// Opens a file, folder or block device, and tries O_DIRECT there. It leaves nothing behind.
+// Opens a file, folder or block device, and tries O_DIRECT there. No file is left behind.
 PathFacts lookAtPath(const std::string& path);
 
 // Asks the store of this process's settings for each bucket.
 std::vector<StoreFacts> lookAtStores(const std::vector<std::string>& buckets);
-// The same for one bucket, with other settings.
+// Asks the store that `settings` name for one bucket.
 StoreFacts lookAtStore(const Settings& settings, const std::string& bucket);
 
 }  // namespace viaduct::diag

@@ -15,7 +15,7 @@
 
 namespace viaduct::diag {
 
-// What the checks read.
+// Names of src/host/ that the checks use.
 using host::FileText;
 using host::Gid;
 using host::InterfaceAddress;
@@ -76,7 +76,7 @@ inline constexpr base::Words<StoreStep, 11> kStoreSteps{{{"works", StoreStep::kW
                                                          {"rights", StoreStep::kRights},
                                                          {"answer", StoreStep::kAnswer}}};
 
-// The answer of an object store to a signed request. It holds no keys.
+// The answer of an object store to a signed request. These facts contain no access keys.
 struct StoreFacts {
   std::string endpoint = {};  // "https://minio:9000"; empty: the settings name none
   std::string bucket = {};    // empty: the list of buckets
@@ -84,7 +84,7 @@ struct StoreFacts {
   std::string text = {}, cause = {}, remedy = {};  // of the error
   // The difference between this clock and the store's, in seconds.
   std::optional<std::uint64_t> clock_off = {};
-  bool behind = false;  // this clock
+  bool behind = false;  // this host's clock is behind the store's
 };
 
 // Facts that no file shows. A snapshot has them in viaduct/live.json. Fields that were not tried
@@ -102,14 +102,14 @@ struct Live {
   std::optional<Tried> aes_gcm = {}, chacha = {}, ipsec_mb = {}, aes_instructions = {};
   std::optional<Tried> clock = {};               // ok: the kernel considers it synchronized
   std::vector<InterfaceAddress> addresses = {};  // in this network namespace
-  std::vector<host::LinkFacts> links = {};       // the same
+  std::vector<host::LinkFacts> links = {};       // of the same namespace
   // A library that the loader would take: "libfabric.so.1", its path and version.
   struct Library {
     std::string name = {}, path = {}, version = {};
   };
   std::vector<Library> libraries = {};
-  // The doctor that looked is one static file. Some versions of `libraries`, and `ipsec_mb`, are
-  // unknown.
+  // True if a statically linked doctor collected these facts. Then `ipsec_mb` and some versions in
+  // `libraries` are unknown.
   bool one_file = false;
   std::optional<Tried> kernel_log = {};  // its text, or the reason why it is not readable
   // Counters that grew while the checks ran: path and growth within `seconds`.
@@ -132,7 +132,8 @@ struct Node {
   Variables variables = {};         // the environment of the diagnosed process
   std::string variables_from = {};  // "this process", "process 1", or empty: unknown
   Live live = {};
-  // For all pods of the node: devices or rights that this process's container lacks are no fault.
+  // The diagnosis is for all pods of the node, so devices or rights that this process's container
+  // lacks are no fault.
   bool for_all_pods = false;
   // The value of a variable. Null: it is unset or empty.
   const std::string* variable(const std::string& name) const {

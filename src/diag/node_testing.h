@@ -39,7 +39,7 @@ struct RdmaParts {
   std::string node_type = "1: CA";
   std::vector<GidParts> gids = {{"fe80:0000:0000:0000:a088:c203:00ab:1234", "IB/RoCE v1", ""}};
   std::vector<std::string> interfaces = {};  // network devices, made by addInterface
-  int uverbs = -1;                           // its number; -1: the next free number
+  int uverbs = -1;                           // the N of /dev/infiniband/uverbsN; -1: the next free
 };
 
 struct InterfaceParts {

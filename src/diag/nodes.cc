@@ -9,7 +9,7 @@
 namespace viaduct::diag {
 namespace {
 
-// The end of the JSON object that begins at `from`. npos: the text ends before it does.
+// The end of the JSON object that begins at `from`. npos: the text ends inside of the object.
 std::size_t endOfObject(std::string_view text, std::size_t from) {
   std::size_t depth = 0;
   bool quoted = false;
@@ -48,7 +48,8 @@ std::string withoutAddresses(const std::string& value) {
   return out;
 }
 
-// Facts by what they are about. A device's value begins with its name.
+// Maps the subject of each fact, such as "interface eth0", to the value. The value of a device's
+// fact begins with the device's name.
 std::map<std::string, std::string> comparable(const Diagnosis& diagnosis) {
   std::map<std::string, std::string> out;
   for (const NodeFact& fact : diagnosis.facts) {

@@ -20,7 +20,7 @@ inline constexpr std::size_t kMostNodeBytes = std::size_t{16} << 20U;
 struct NodeResult {
   std::string name = {};
   std::optional<Diagnosis> diagnosis = {};  // nothing: the node has not answered
-  std::string silence = {};                 // why it has not
+  std::string silence = {};                 // why it has not answered
 };
 
 // Reads the last whole diagnosis in a text: the output of `viaduct doctor --json`, also within a
@@ -31,26 +31,26 @@ Result<Diagnosis> lastDiagnosisIn(std::string_view text);
 bool isSameHost(std::string_view a, std::string_view b);
 // Splits at commas and blanks. Takes "node/NAME" as NAME, as `kubectl get nodes -o name` writes it.
 std::vector<std::string> nodeNamesIn(std::string_view text);
-// Adds the expected nodes that have no result, as silent ones.
+// Adds the expected nodes that have no result, as nodes without an answer.
 void addSilent(std::span<const std::string> expected, std::vector<NodeResult>& results);
 
-// Nodes with the same words, by index.
+// A finding that several nodes report in the same words. `nodes` are indices of the results.
 struct SameFinding {
   Finding finding = {};  // with the evidence of the first node
   std::vector<std::size_t> nodes = {};
 };
-// One code in several nodes. The most frequent words come first.
+// All findings with one code. The variant that most nodes report comes first.
 struct FindingGroup {
   Severity severity = Severity::kInfo;
   std::string code = {};
   std::vector<std::size_t> nodes = {};
   std::vector<SameFinding> variants = {};
 };
-// The worst groups first, and those of most nodes before others.
+// Sorts by severity, the worst first, and then by the number of nodes, the highest first.
 std::vector<FindingGroup> groupsOf(std::span<const NodeResult> results);
 
-// A fact that is not the same on all nodes. The most frequent value comes first. Without a value:
-// the nodes lack it.
+// A fact that is not the same on all nodes. The most frequent value comes first. The nodes of a
+// std::nullopt lack the fact.
 struct NodeDifference {
   std::string item = {};
   std::vector<std::pair<std::optional<std::string>, std::vector<std::size_t>>> values = {};

@@ -24,8 +24,8 @@ OwnDevices ownDevices(const Node& node);
 // Whether the port speaks RoCE. iWARP's link layer is Ethernet as well.
 bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPort& port);
 
-// The device's name for NVIDIA's firmware tools, after -d: its PCI address, or its name if it has
-// none.
+// The device's name for NVIDIA's firmware tools, after -d: its PCI address, or its RDMA name if the
+// address is unknown.
 std::string toolName(const RdmaDevice& device);
 
 // The network device of a port in this network namespace; empty: there is none.

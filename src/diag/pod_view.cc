@@ -56,7 +56,8 @@ const RdmaPort& activePort(const RdmaDevice& device) {
   return *std::ranges::find_if(device.ports, &RdmaPort::active);
 }
 
-// Separates devices that would slow down a library that uses them as rails, or cannot connect.
+// Moves devices to `aside` that are in another network than the fastest one, or that would slow
+// down a library that uses all devices as rails.
 void setAside(PodView& pod) {
   const auto slower = [](const RdmaDevice& a, const RdmaDevice& b) {
     return activePort(a).gigabits < activePort(b).gigabits;

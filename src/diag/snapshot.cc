@@ -71,7 +71,7 @@ bool holdsPassword(std::string_view value) {
   return scheme != std::string_view::npos && value.find('@', scheme) != std::string_view::npos;
 }
 
-// In the format of /proc/self/environ.
+// Returns the variables about transfers in the format of /proc/self/environ.
 std::string environOf(const Variables& variables) {
   std::string out;
   for (const auto& [name, value] : variables)
@@ -127,7 +127,8 @@ class Collector {
       if (S_ISDIR(facts.st_mode) && names) addNames(path);
     }
   }
-  // Files that could not be read, or were only listed: the copy has to report them as well.
+  // Files that could not be read, or were only listed: a diagnosis of the snapshot has to report
+  // them as well.
   Json unread() {
     for (const std::string& path : listed_)
       if (entries_.emplace(path, SnapshotEntry{.path = path}).second)
@@ -214,7 +215,7 @@ Status readUnread(Tree& tree) {
 }  // namespace
 
 std::vector<SnapshotEntry> snapshotOf(const Node& node) {
-  // The tree remembers everything that these two read.
+  // The tree remembers each file that diagnose() and nodeCard() read.
   static_cast<void>(diagnose(node));
   static_cast<void>(nodeCard(node));
   Collector collector(node.tree);
@@ -235,7 +236,7 @@ Result<Node> nodeIn(const std::string& folder) {
     return Error{.code = Code::kInvalid,
                  .operation = "doctor",
                  .detail = fmt::format("{}: {}", folder, why)};
-  // The running system is a node even in a container without both.
+  // The running system is a node even in a container without /sys and /proc.
   if (!tree->live() && !tree->has("/sys") && !tree->has("/proc"))
     return Error{.code = Code::kInvalid,
                  .operation = "doctor",

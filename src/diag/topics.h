@@ -44,8 +44,8 @@ void checkStorage(const Node& node, Findings& findings);
 void checkVariables(const Node& node, Findings& findings);
 
 // Runs the topics, all or those named, and adds a finding for each unreadable file. Without /sys,
-// one finding names all topics that need it. For all pods of a node, topics about this process run
-// only if they are named.
+// one finding names all topics that need it. In a diagnosis for all pods, topics about this process
+// run only if they are named.
 Findings diagnose(const Node& node, std::span<const std::string> only = {});
 
 }  // namespace viaduct::diag

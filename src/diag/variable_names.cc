@@ -155,7 +155,7 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
              .gain = "UCX uses RDMA instead of TCP."});
 }
 
-// Why no other host can be reached through this GID; empty: it is right.
+// Returns why no other host can be reached through this GID; empty: the GID is right.
 std::string faultOf(const RdmaPort& port, std::uint64_t index) {
   const Gid* const at = base::firstWith(port.gids, &Gid::index, index);
   if (at == nullptr) return "an empty GID";
@@ -252,7 +252,7 @@ void checkUcx(const VariableScene& scene) {
 void checkGidIndices(const VariableScene& scene) {
   for (const char* const name : {"NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX"})
     if (const std::string* const value = scene.node.variable(name))
-      // With -1 and auto the library chooses.
+      // With -1 and auto, the library itself chooses the index.
       if (const auto index = base::numberIn<std::uint64_t>(*value))
         checkGidIndex(scene, name, *index);
 }

@@ -16,7 +16,7 @@ struct Switch {
   bool (*applies)(const PodView& pod);
   bool (*defeats)(std::string_view value);
   const char* what;      // continues the words "NAME=value"
-  const char* cause;     // why it matters on such a node
+  const char* cause;     // why the value matters on a node with such devices
   const char* fix = "";  // empty: unset the variable
   const char* gain = "";
 };

@@ -239,7 +239,7 @@ def test_a_key_that_is_absent_fails_its_read(store):
     pages = Pages("OBJ", store)
     with pytest.raises(nixlNotFoundError, match="s3://kv/none.*NoSuchKey"):
         dynamic_get(pages, "OBJ", [(0, pages.page_bytes, 1, "none")], [0])
-    # The agent goes on.
+    # The agent still works after the error.
     dynamic_put(pages, "OBJ", [(0, pages.page_bytes, 1, "none")], [0])
     dynamic_get(pages, "OBJ", [(0, pages.page_bytes, 1, "none")], [1])
     expect_bytes(pages.page(1), pages.page(0), "page 1")

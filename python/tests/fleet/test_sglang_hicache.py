@@ -99,7 +99,7 @@ class HiCache:
         return self.pool[index * PAGE_BYTES:(index + 1) * PAGE_BYTES]
 
     def takes_paths(self):
-        """Whether paths in the metadata are opened, as newer NIXL does. Then this path fails."""
+        """Returns whether the agent opens paths in the metadata, as newer NIXL does."""
         try:
             self.agent.register_memory(
                 self.agent.get_reg_descs([(0, 4096, 1, "rw:/nonexistent/probe")], "FILE"))

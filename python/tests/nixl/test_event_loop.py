@@ -15,7 +15,7 @@ from nixl_testing import WITHIN, Side, finish, meet, new_notes, other_process, r
 
 BLOCK = 4096
 REQUESTS = 100
-# One call must not take longer. A busy machine may hold up a round of requests, hence several.
+# No call may take longer. A busy machine may hold up a round, so the best of several counts.
 LIMIT_S = 0.1
 ROUNDS = 5
 
@@ -63,7 +63,7 @@ def stands_still(side, name, address, before=lambda calls: None):
             before(calls)
             running += request(calls, side, name, address)
             if calls.longest > 1:
-                break  # it does wait
+                break  # the call does wait
         for handle in running:
             calls(side.agent.release_xfer_handle, handle)
         best = min(best, calls.longest)

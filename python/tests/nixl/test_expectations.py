@@ -174,7 +174,7 @@ def test_a_full_telemetry_file_loses_later_events(tmp_path, monkeypatch, caplog)
         copies(side)
     assert len(events_of(tmp_path / "teller")) == 7
     assert caplog.text.count("dropped") == 1
-    Side(name="teller")  # a second agent of the name begins anew
+    Side(name="teller")  # a second agent with this name replaces the file
     assert len(events_of(tmp_path / "teller")) == 1
 
 

@@ -311,7 +311,7 @@ def test_a_descriptor_that_is_closed_while_it_is_registered(disk, tmp_path):
     with pytest.raises(b.nixlNotFoundError, match="not the file any more"):
         disk.move("WRITE", [(0, BLOCK, fd)])
     assert os.fstat(other).st_size == 0, "nothing is written to the other file"
-    # A registration of the same numbers means the file that is open now.
+    # A registration of the same descriptor number means the file that is open now.
     again = disk.register(other)
     disk.move("WRITE", [(0, BLOCK, other)])
     assert os.fstat(other).st_size == BLOCK and os.stat(disk.path).st_size == 0
@@ -327,7 +327,7 @@ def test_a_file_that_is_made_again_while_it_is_registered(disk, tmp_path):
     path.write_bytes(bytes(BLOCK))
     registered = disk.register(7, BLOCK, metadata=f"rw:{path}")
     path.unlink()
-    path.write_bytes(b"x" * BLOCK)  # ext4 gives it the same inode number
+    path.write_bytes(b"x" * BLOCK)  # ext4 gives the new file the same inode number
     with pytest.raises(b.nixlNotFoundError, match="not the file any more"):
         disk.move("WRITE", [(0, BLOCK, 7)])
     assert path.read_bytes() == b"x" * BLOCK
@@ -388,7 +388,7 @@ def test_deregistering_a_file_ends_its_transfers(tmp_path):
         before = disk.memory.copy()
         disk.memory[:] += 1
         assert (disk.memory == before + 1).all(), "a transfer has written after its end"
-        # A fast disk may have brought all bytes before.
+        # A fast disk may have ended the transfer before the deregistration.
         try:
             assert disk.agent.check_xfer_state(handle) == "DONE"
         except b.nixlNotAllowedError as error:

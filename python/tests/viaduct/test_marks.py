@@ -70,7 +70,7 @@ def test_the_end_of_a_stream_ends_its_waits_and_posts(ends):
     mine.end("out of blocks")
     waiting.join(LONG)
     assert ended[0].detail == "out of blocks" and ended[0].peer == "here"
-    marks.wait(1)  # has arrived before
+    marks.wait(1)  # mark 1 has arrived before the failure
     assert marks.error.detail == "out of blocks"
     with pytest.raises(viaduct.CancelledError, match="out of blocks"):
         sender.write(peer, ours, theirs, mark=(7, 0))

@@ -93,7 +93,7 @@ def test_a_part_may_come_later_and_a_slice_of_it_be_taken(ends):
             fetch.wait(0)
         parcel.ready(TWO, blocks[[5]])
         fetch.wait(LONG)
-    assert parcel.wait(LONG).outcome == "cancelled"  # it had no number of takers
+    assert parcel.wait(LONG).outcome == "cancelled"  # the publisher set no number of takers
 
 
 def test_a_withdrawn_parcel_ends_the_fetch_with_its_reason(ends):

@@ -43,7 +43,7 @@ def check():
 
 
 def test_every_member_raises():
-    # In a process of its own, because the fault is a crash.
+    # Runs this file in a process of its own, because a fault would crash the process.
     done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=120)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, (lines[-1:], done.returncode, done.stderr)

@@ -249,11 +249,11 @@ class Worker:
         return self.ended.times[request]
 
     def claims(self):
-        """The number of requests of the queue whose source has to know of them."""
+        """Returns the number of waiting requests that this worker has claimed at their source."""
         return len(self.connector._worker._transfers._claims)
 
     def live(self, seconds):
-        """From now on, requests wait so long for a decode engine."""
+        """From now on, requests wait for a decode engine for so many seconds."""
         self.connector._worker._transfers._life = seconds
 
     def rows(self, blocks):

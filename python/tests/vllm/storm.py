@@ -106,7 +106,7 @@ class Storm:
                 self.pushed.pop(0)
 
     def _prefill(self, name, tokens, seed, params=None):
-        """False: too few blocks are free."""
+        """Computes a prompt at the prefill engine. Returns False if too few blocks are free."""
         status = "FINISHED_ABORTED" if self.random.random() < 0.03 else "FINISHED_LENGTH_CAPPED"
         answer = self.engines[0].prefill(name, tokens, seed, params, status)
         if answer is not None and params is None:
@@ -150,7 +150,7 @@ class Storm:
                 assert end[1] == 0, f"{request.request_id} used {end[1]} wrong values"
 
     def _settle(self):
-        """All blocks become free."""
+        """Waits until all requests have ended, and checks that all blocks are free again."""
         until = time.monotonic() + LONG
         while any(engine.requests for engine in self.engines) or any(self.stopped_until):
             assert time.monotonic() < until, [list(engine.requests) for engine in self.engines]

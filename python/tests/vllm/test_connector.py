@@ -78,7 +78,7 @@ def test_groups_with_windows_move():
             Engine(shape("d", windows=windows, layers=4, tp=2), standin.NEWER) as decode:
         assert moved(prefill, decode, tokens=200) == ("ok", 0)
         assert moved(prefill, decode, name="hit", known=64, tokens=200, seed=9) == ("ok", 0)
-        # The two ends mean other pages.
+        # The two ends mean different pages.
         params = prefill.prefill("bad", 200, 11)
         params["viaduct_pages"][1] = [0, 13]
         assert moved(prefill, decode, name="bad", tokens=200, seed=11, params=params)[0] == "failed"
@@ -131,11 +131,11 @@ def test_aborted_requests_free_the_blocks_at_both_ends():
         decode.abort(request)
         run([prefill, decode], lambda: decode.loaded(request))
         run([prefill, decode], lambda: not prefill.requests)
-        # Aborted before it had blocks.
+        # The decode engine aborts a request before the request has blocks.
         params = prefill.prefill("early", 100, 5)
         decode.abort(decode.arrive("early", 100, 5, params))
         run([prefill, decode], lambda: not prefill.requests)
-        # Aborted at the source: nothing is handed over.
+        # A request that is aborted at the source hands nothing over.
         assert prefill.prefill("cut", 100, 6, status="FINISHED_ABORTED") is None
         assert (len(prefill.free), len(decode.free)) == free
 
@@ -168,7 +168,7 @@ def test_a_killed_prefill_fails_its_requests_and_a_new_life_serves_others():
         with Engine(shape("p")) as prefill:  # the same engine_id
             assert moved(prefill, decode, name="new", seed=5) == ("ok", 0)
             lost["viaduct_workers"][0][2] = prefill.workers_of_answers()[0][2]
-            # Blocks of the new life are under other names, but its address may be the old one.
+            # The restarted engine's blocks have other names, but its address may be the old one.
             assert moved(prefill, decode, name="late", params=lost, seed=4) == ("failed", 0)
 
 
@@ -194,7 +194,7 @@ def test_a_rank_that_fails_ends_the_load_of_all():
         assert moved(prefill, decode) == ("ok", 0)
         params = prefill.prefill("r", 300, 4)
         prefill.step()
-        # Rank 0 at decode reads from rank 0 at prefill only, which lives.
+        # Rank 0 at decode reads only from rank 0 at prefill, which is still alive.
         prefill.workers[1].kill()
         request = decode.decode("r", 300, 4, params)
         run([decode], lambda: end_of(decode, request))
@@ -252,7 +252,7 @@ def test_a_request_may_wait_longer_than_its_life():
         assert moved(prefill, decode, name="first", params=known) == ("ok", 0)
         request = decode.arrive("r", 100, 4, pushed(known, "t1"))
         decode.step()
-        # Its fetch comes after that of the waiting request.
+        # The fetch of "second" comes after the one of the waiting request "r".
         assert moved(prefill, decode, name="second", seed=5) == ("ok", 0)
         prefill.ask("live", 0.05)
         prefill.prefill("r", 100, 4, {"transfer_id": "t1"})
@@ -307,7 +307,7 @@ def test_a_prompt_that_another_engine_computes_later_is_awaited():
         prefill.prefill("r", 100, 4, {"transfer_id": "t1"})
         run([prefill, decode], lambda: end_of(decode, request) and not prefill.requests)
         assert request.end == ("ok", 0)
-        # The source gives up: the waiting engine hears it at once.
+        # The source gives up, and the waiting engine learns that at once.
         request = decode.decode("r", 100, 4, pushed(known, "t2"))
         decode.step()
         prefill.prefill("r", 100, 4, {"transfer_id": "t2"}, "FINISHED_ABORTED")
@@ -404,7 +404,8 @@ def test_long_requests_have_several_parts():
     stacks, pages = [(0, 2, 32), (1, 1, 8)], [(0, 8192), (3, 0)]
     parts = _pages.parts_of(stacks, pages)
     assert [part[1:] for part in parts] == [(i * 4, 4) for i in range(8)]
-    # Another number of pages has other parts: one number never means other layers.
+    # Another number of pages gives parts of other layers, whose numbers must differ from the first
+    # ones.
     others = _pages.parts_of(stacks, [(0, 9000), (3, 1)])
     assert not {part.component for part in parts} & {part.component for part in others}
     assert _pages.signature(pages) != _pages.signature([(0, 8192), (3, 1)])

@@ -27,7 +27,7 @@ class _Connector(_engine.Base):
 
     @classmethod
     def get_required_kvcache_layout(cls, vllm_config):
-        # Only there the heads of a rank are contiguous, which other TP sizes need.
+        # Only in HND order are the heads of a rank contiguous, which other TP sizes need.
         return None if vllm_config.model_config.use_mla else "HND"
 
     # ---- scheduler ----

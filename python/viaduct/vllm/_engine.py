@@ -24,8 +24,8 @@ Base = base.KVConnectorBase_V1
 Role = base.KVConnectorRole
 Metadata = base.KVConnectorMetadata
 Handshake = _optional("KVConnectorHandshakeMetadata") or Nothing
-# Says which loads failed. Without it, vLLM cannot be told of a failed load with several groups of
-# caches, so the connector then declares that it has one group.
+# The class that tells vLLM which loads failed. Without it, the connector cannot report a failed
+# load of several groups of caches, so it then declares that it supports one group only.
 TransferResults = _optional("KVConnectorTransferResults")
 Hybrid = _optional("SupportsHMA") if TransferResults else None
 

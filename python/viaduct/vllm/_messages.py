@@ -51,7 +51,7 @@ class Source:
 @dataclasses.dataclass
 class Publish:
     """A finished request. All workers publish one parcel, which the first worker decides about.
-    Without blocks, the parcel ends at once: an engine that waits for it hears so."""
+    Without blocks, the parcel ends at once, and engines that wait for it are told."""
 
     request: str
     parcel: str
@@ -89,7 +89,7 @@ class Step(_engine.Metadata):
     claim: list = dataclasses.field(default_factory=list)
     load: list = dataclasses.field(default_factory=list)
     cancel: list = dataclasses.field(default_factory=list)  # names of requests that have ended
-    release: list = dataclasses.field(default_factory=list)  # claims that need nothing
+    release: list = dataclasses.field(default_factory=list)  # claims whose requests need no load
 
     def is_empty(self):
         return not any((self.publish, self.claim, self.load, self.cancel, self.release))

@@ -199,14 +199,15 @@ class Engine:
         return self.why is None and all(one.peer.state in ("ready", "draining") for one in used)
 
     def close(self):
-        """Stops to connect to the workers that are gone."""
+        """Stops connecting to workers that are gone."""
         for worker, _ in [(self.owner, ()), *self.takes]:
             if worker.peer.state in ("connecting", "lost", "gone"):
                 worker.peer.forget()
 
 
 async def open_engine(agent, source, layers, rank, timeout):
-    """Connects to the workers of the engine. Those without whom nothing can be read raise."""
+    """Connects to the workers of the engine. Raises only the error of the first worker: those of
+    the others are in Engine.why."""
     rows = source.workers or [f"{source.engine}/0/0"]
     owner = await open_remote(agent, rows[0], timeout)
     if not source.workers:

@@ -1,5 +1,5 @@
 """The scheduler side: decides what is published and loaded. Nothing here blocks or talks to a peer.
-Threads: those calls come from vLLM's scheduler thread only."""
+Threads: vLLM's scheduler thread makes all calls."""
 
 import logging
 import uuid
@@ -11,7 +11,7 @@ log = logging.getLogger("viaduct.vllm")
 
 # Statuses of a request whose KV cache is complete. Other statuses hand nothing over.
 COMPLETE = ("FINISHED_LENGTH_CAPPED", "FINISHED_STOPPED")
-# Loads need some of the 4,096 fetches that a source serves to one worker at a time.
+# A source serves 4,096 fetches to one worker at a time, and loads need some of them.
 MOST_CLAIMS = 1024
 
 
@@ -32,7 +32,7 @@ class Scheduler:
         self._rows = tuple((one.pp, one.tp, one.address, one.agent) for one in self._workers)
 
     def admitted(self, request):
-        """The request waits here. May be repeated."""
+        """Notes that the request waits here. The call may be repeated."""
         source = self._source(request)
         if source is not None and request.request_id not in self._claimed \
                 and len(self._claimed) < MOST_CLAIMS:
@@ -73,7 +73,7 @@ class Scheduler:
             self._step.cancel.append(request.request_id)
         params = request.kv_transfer_params or {}
         source = self._source(request)
-        if source is not None:  # aborted before it had blocks
+        if source is not None:  # the request was aborted before it had blocks
             params["do_remote_prefill"] = False
             self._release(request, source)
             return False, None

@@ -15,7 +15,7 @@ from viaduct.vllm import _pages, _remote
 
 log = logging.getLogger("viaduct.vllm")
 
-# Seconds. A request may wait in the queue of its engine without a limit.
+# In seconds: a request may wait in the queue of its engine without a limit.
 NEVER = 1e9
 
 
@@ -46,7 +46,7 @@ class Transfers:
         self._description = self.agent.publish(_remote.DESCRIPTION,
                                                {_remote.DESCRIPTION_PART: told})
         self._first = None  # the peer that decides about the parcels of this engine
-        self._engines = {}  # maps what names an engine to a task that opens it
+        self._engines = {}  # maps the key of an engine to the task that opens it
         self._tasks = set()
         self._claims, self._loading = {}, {}  # map requests to their tasks
         self._steps = collections.deque()
@@ -94,8 +94,8 @@ class Transfers:
         for one in step.load:
             self._loading[one.request] = self._begin(self._load(one),
                                                      functools.partial(self._loaded, one))
-        if self._rank.number == 0:  # speaks for the engine
-            # The load waits for its claim, so one that has failed is repeated.
+        if self._rank.number == 0:  # rank 0 speaks for the engine
+            # A load waits for its claim, so a claim that has failed is repeated.
             for one in [*step.claim, *(load for load in step.load if load.claimed)]:
                 if one.request not in self._claims:
                     self._claims[one.request] = self._begin(
@@ -123,7 +123,7 @@ class Transfers:
                         part, one.blocks[stack.group])
             parcel = self.agent.publish(one.parcel, ready, **how)
         except viaduct.Error:
-            self.agent.publish(one.parcel, **how).withdraw()  # nobody shall wait for it
+            self.agent.publish(one.parcel, **how).withdraw()  # so that no engine waits for it
             raise
         try:
             if not ready:
@@ -210,14 +210,14 @@ class Transfers:
             del self._claims[one.request]
 
     async def _release(self, source):
-        """Takes the place of a group that has ended, or has not asked, so that the source frees the
-        blocks. Also if it has yet to publish them."""
+        """Fetches one byte without a group, in place of a group that has ended or never asked.
+        Then the source frees the blocks, even if it has yet to publish them."""
         engine = await self._engine_of(source)
         await self._fetch(engine, source, self._life)
 
     async def _engine_of(self, source):
         key = (source.engine, source.workers)
-        for old, task in list(self._engines.items()):  # also those of its earlier lives
+        for old, task in list(self._engines.items()):  # also entries of its earlier lives
             if old[0] == source.engine and task.done() and (
                     task.exception() or not task.result().is_open()):
                 del self._engines[old]
@@ -230,7 +230,7 @@ class Transfers:
 
 
 def _seen(task):
-    """Each load that awaits the engine reports the error."""
+    """Takes the error of a task. Each load that awaits the engine reports that error itself."""
     if not task.cancelled():
         task.exception()
 

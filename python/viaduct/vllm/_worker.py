@@ -1,5 +1,5 @@
 """The worker side: hands values to a thread of its own, because a step of the engine must not wait.
-Threads: those calls come from vLLM's worker thread only."""
+Threads: vLLM's worker thread makes all calls."""
 
 import collections
 

@@ -20,7 +20,7 @@ constexpr base::Words<OnNode, 3> kOnNode{{{"found", OnNode::kFound},
                                           {"not looked at", OnNode::kNotLooked},
                                           {"not the case", OnNode::kNotTheCase}}};
 
-// A cause, with the doctor's findings about it on this node, by the doctor's answer for each.
+// A cause, and the codes of the doctor's findings that decide about it, by the answer on this node.
 struct JudgedCause {
   const TextCause* cause = nullptr;
   OnNode on_node = OnNode::kNotLooked;

@@ -18,7 +18,8 @@ enum class OnNode : std::uint8_t { kFound, kNotTheCase, kNotLooked };
 // Maps a finding's code to that answer. An empty function: the log is of another node.
 using NodeRelation = std::function<OnNode(std::string_view finding)>;
 
-// At most 80 columns. Causes that hold on this node come first, and refuted causes last.
+// Returns text of at most 80 columns. Causes that hold on this node come first, and refuted causes
+// last.
 std::string explanationText(const LogSummary& summary, const NodeRelation& relation = {});
 // JSON with "format": "viaduct-explain/1".
 Json explanationJson(const LogSummary& summary, const NodeRelation& relation = {});

@@ -1,5 +1,5 @@
-// The codes of the doctor's findings that decide between the causes of a known text. The check of
-// that fact reports it under this code. Threads: constants.
+// The codes of the doctor's findings that decide between the causes of a known text. A check of the
+// doctor reports its fact under one of these codes. Threads: constants.
 #pragma once
 
 #include <span>

@@ -10,7 +10,7 @@ namespace viaduct::diag {
 
 enum class TextKind : std::uint8_t {
   kError,     // an operation failed
-  kWarning,   // it works, but slowly or with a risk
+  kWarning,   // the operation works, but slowly or with a risk
   kFollowUp,  // a failure that another failure caused
   kGood,      // proof that a fast path is in use
 };
@@ -23,7 +23,7 @@ using TextPattern = std::vector<std::string_view>;
 
 struct TextCause {
   std::string_view cause = {};
-  std::vector<std::string_view> findings = {};  // the doctor's codes that confirm it; may be empty
+  std::vector<std::string_view> findings = {};  // the doctor's codes that confirm the cause
   std::string_view fix = {};
 };
 

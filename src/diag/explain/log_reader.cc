@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
 // A longer line is examined in pieces of this size. Each piece sees kContext bytes of its
-// neighbours, so both see a message at the border whole. The piece in which the message starts
-// counts it.
+// neighbours, so both pieces contain a message at the border whole. The piece in which the message
+// starts counts it.
 constexpr std::size_t kPiece = std::size_t{16} * 1024;
 constexpr std::size_t kContext = std::size_t{2} * 1024;
 constexpr std::string_view kEscapedEnd = "\\n";  // ends a line in a log wrapped in JSON
@@ -86,7 +86,7 @@ std::optional<std::size_t> findPattern(std::string_view message, const TextPatte
   return begin;
 }
 
-// The whole line; of a long line, its start and the surroundings of the match.
+// Returns the whole line, or of a long line only its start and the surroundings of the match.
 std::string quoteOf(std::string_view line, std::size_t begin) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (line.size() <= kLongestQuote) return base::printable(line, kLongestQuote);
@@ -180,7 +180,7 @@ void LogScanner::examine(std::string_view piece, std::size_t from, std::size_t t
   }
 }
 
-// The match of the message that comes first among the known texts.
+// Of the known texts that match the message, returns the one that comes first in knownTexts().
 std::optional<LogScanner::Match> LogScanner::firstText(std::string_view message) const {
   for (const std::uint16_t hit : hits_) {
     const Anchor& anchor = anchors().all[hit];

@@ -51,7 +51,7 @@ class LogScanner {
 
   EscapeFilter escapes_;
   std::string held_;                 // the start of a line, or the last piece of a long one
-  std::size_t held_start_ = 0;       // bytes before it belong to the previous piece
+  std::size_t held_start_ = 0;       // index in held_: texts before it are already counted
   std::vector<std::uint16_t> hits_;  // anchors in the current piece
   // For each known text: its number among the findings, from 1; 0: not found.
   std::vector<std::size_t> finding_of_ = std::vector<std::size_t>(knownTexts().size());

@@ -216,7 +216,7 @@ TEST(ReadLog, AFolderIsAnError) {
 }
 
 TEST(ReadLog, AFailedReadIsAnErrorWithTheSystemsText) {
-  // A read fails there, because the first page of a process is not mapped.
+  // A read of this file fails at once, because the first page of a process is not mapped.
   const base::Fd memory(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
   if (!memory) GTEST_SKIP() << "skipped: no /proc/self/mem";
   const auto summary = readLog(memory.get());
