@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints this machine's apt sources of one release of a distribution, as lines of sources.list.
-# Prints nothing if it has none.
+# Prints nothing if the machine has no such source.
 #
 #   tools/apt_sources.sh debian bookworm
 set -euo pipefail

@@ -45,11 +45,12 @@ MAY_USE = {
     | {"core", "host", "meet", "move/staging", "agent/basis", "agent/metrics", "agent/parcels",
        "agent/peers", "agent/progress", "agent/session", "agent/traffic"},
     "agent/c": {"base"},
-    # The faces of NIXL's calls contain it; libviaduct does not. `core` only for its map of pins.
+    # The Python package and libnixl_capi contain this layer, and libviaduct does not. It uses only
+    # the map of pins of `core`.
     "nixl": NET | {"core"},
     "nixl/c": {"base", "nixl"},
     "causes": {"base", "host"},
-    # Each room uses those below it.
+    # Each layer of measure/ uses only layers of measure/ that stand above it in this table.
     "measure/result": {"base", "host"},
     "measure/workload": NET | {"cuda", "host", "measure/result"},
     "measure/proof": {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lets clang check who needs which lock (-Wthread-safety), in every source and header that says so
-# in the words of base/mutex.h.
+# Lets clang check (-Wthread-safety) that each function holds the locks that it needs, in every
+# source and header with an annotation of base/mutex.h.
 #
 #   tools/check_locks.sh [ROOT]
 #

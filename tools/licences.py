@@ -24,7 +24,7 @@ LIBRARIES = [
     ("python3-dev", "PSF-2.0", "the Python module"),
     ("pybind11-dev", "BSD-3-Clause", "compiled into the Python module"),
 ]
-# Programs that build and test. No part of them is in what Viaduct delivers.
+# Programs that build and test Viaduct. No part of them is delivered with Viaduct.
 TOOLS = {"g++", "cmake", "ninja-build", "ccache"}
 HEAD = """<!-- Generated: tools/licences.py -->
 

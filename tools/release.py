@@ -20,7 +20,8 @@ import check_stability
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHANGELOG = "CHANGELOG.md"
 OF_TREE = re.compile(r"^project\(viaduct VERSION (\d+\.\d+\.\d+)", re.M)
-# Where the version stands: a pattern around it, and the files. Samples of output in documents keep theirs.
+# The places that show the version: a pattern around it, and the files. Samples of output in documents keep
+# theirs.
 SHOWN = (
     (r"(?<!\d)(?<!\d\.){old}(?!\.?\d)", "{new}", ("CMakeLists.txt", "deploy", "python/viaduct/nixl/packages")),
     (r"(?P<name>viaduct(-python)?:|newTag: ){old}(?!\.?\d)", r"\g<name>{new}", (":(glob)docs/*.md",)),

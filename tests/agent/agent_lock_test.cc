@@ -9,8 +9,8 @@
 namespace viaduct::agent {
 namespace {
 
-// The owner releases the lock for moments only. Without giveWay() they are mostly too short for a
-// sleeping thread.
+// The owner releases the lock only for moments. Without giveWay() most of these moments are too
+// short for a sleeping thread to wake and take the lock.
 TEST(AgentLock, AnOwnerThatGivesWayLetsAWaitingThreadIn) {
   AgentLock lock;
   std::atomic<bool> waits{false}, got{false};

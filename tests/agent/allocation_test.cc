@@ -38,7 +38,7 @@ class Posts : public ::testing::TestWithParam<Case> {
   void SetUp() override {
     const auto [backend, block, count] = GetParam();
     for (auto* agent : {&a_, &b_}) {
-      // Heartbeats allocate, and a busy machine makes a test of any length.
+      // Heartbeats allocate. None falls due, however long a busy machine makes the test.
       auto opened = Agent::open({.backends = {backend}, .detect = 8h});
       ASSERT_TRUE(opened) << opened.error().text();
       agent->emplace(*std::move(opened));

@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::uint64_t kWhole = 42;  // the number of each bundle's object
+constexpr std::uint64_t kWhole = 42;  // the bundle's number in Work::whole
 
 const base::Poller& steadyClock() {
   static const auto poller = std::move(*base::Poller::open());
@@ -66,7 +66,7 @@ class SlowRail final : public core::Rail {
   bool gone = false;
   std::vector<core::Op> moved;
   std::vector<const core::Sink*> cancelled;
-  std::vector<std::uint64_t> wholes;  // of each post
+  std::vector<std::uint64_t> wholes;  // Work::whole of each post
 
  private:
   struct Ride {
@@ -138,7 +138,7 @@ class Rig {
       apply(ended);
     }
   }
-  // False: the bundle is stranded, or not done after 100,000 turns.
+  // Returns false if the bundle is stranded, or is not done after 100,000 turns.
   bool run() {
     offer();
     for (int turns = 0; turns < 100'000 && !bundle_->done(); ++turns) {
@@ -500,7 +500,8 @@ TEST(Bundle, TellsWhichBytesHaveLanded) {
   while (rig.rail(0).moved.size() < 20) rig.turn();
   ASSERT_GT(bytes(), 0U);
   EXPECT_LE(bytes(), 20 * kMiB);
-  // A slice has landed if the rail has moved each of its ops, which lie at their bytes' numbers.
+  // A slice has landed if the rail has moved all its ops. An op's `remote` is its first byte's
+  // number.
   for (const core::Stretch& one : landed())
     for (std::uint64_t at = one.from; at < one.from + one.bytes; at += kMiB)
       EXPECT_TRUE(std::ranges::any_of(rig.rail(0).moved,

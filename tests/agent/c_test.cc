@@ -309,7 +309,7 @@ TEST_F(CInterface, MovesBlocksOfAFile) {
   ASSERT_EQ(::pread(fd, held.data(), kBytes, 0), static_cast<ssize_t>(kBytes));
   for (std::size_t i = 0; i < kBytes; ++i)
     ASSERT_EQ(held[i], i % 8192 < 4096 && i < 4 * 8192 ? 'x' : '\0') << i;
-  // A descriptor that cannot be written.
+  // The second pin is of a descriptor that is open only for reading.
   viaduct_pin second{};
   ok(viaduct_file_pin(agent, nullptr, fd, nullptr, nullptr, &second, &error_));
   ok(viaduct_pin_describe(second, &there, &error_));
@@ -831,7 +831,8 @@ TEST_F(CInterface, CutsALongTextAtTheEndOfACharacter) {
   EXPECT_TRUE(detail.ends_with("\u00e4...")) << detail;
 }
 
-// The waits for a transfer that never ends, and for an idle agent, end when these are closed.
+// A wait for a transfer that never ends, and a wait for a note, end when transfer and agent are
+// closed.
 TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   const viaduct_agent slow = open("slow", "fake", "stop");
   const viaduct_agent other = open("other", "fake");
@@ -876,7 +877,7 @@ TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   ok(viaduct_agent_close(other, &error_));
 }
 
-// Every thread that finds the handle gets a result. Sanitizers report all other faults.
+// Each call returns, whenever the agent is closed. Sanitizers report races and use after free.
 TEST_F(CInterface, AnAgentMayBeClosedWhileEveryCallRuns) {
   for (int round = 0; round < 10; ++round) {
     const viaduct_agent agent = open("short-lived");

@@ -53,7 +53,7 @@ class Cards : public ::testing::Test {
     EXPECT_TRUE(ready) << ready.error().text();
     return peer;
   }
-  // Why that agent is not let in.
+  // Returns the reason why `by` is not let in.
   static std::string refusal(Agent& by, const Card& card) {
     const auto peer = by.connect(card);
     if (!peer) return peer.error().text();
@@ -196,7 +196,7 @@ TEST_F(Cards, ABadCardIsRefusedWithItsReason) {
   EXPECT_TRUE(has(refusal(holder_, foreign), "belongs to another agent"));
   EXPECT_TRUE(has(refusal(holder_, *owner_.card({.name = "decode-1"})),
                   "the Card is for agent decode-1, not holder"));
-  // A holder that narrows without the checks of Card::narrow.
+  // This holder narrows the card without the checks of Card::narrow.
   Card nothing = good;
   nothing.grants.push_back({.pins = "b/*", .id = {9}});
   nothing.secret =
@@ -215,12 +215,12 @@ TEST_F(Cards, AnUnknownRestrictionIsProvedAndRefused) {
   EXPECT_FALSE(peer->introduce("liar"));
   ASSERT_TRUE(peer->refusal());
   EXPECT_TRUE(has(peer->refusal()->text(), "a restriction of kind 77")) << peer->refusal()->text();
-  // Its secret is not that of the card without the restriction.
+  // The full card's secret does not prove the claim with the restriction.
   EXPECT_FALSE(LyingPeer::prove(where(), good.secret, claim));
 }
 
-// The frames up to the announced pins, with the plain card and with one that was narrowed twice:
-// the claim travels in the first frame.
+// Counts the frames up to the announced pins, with the plain card and with a card that was narrowed
+// twice. The claim travels in the first frame, so the counts are equal.
 TEST_F(Cards, ANarrowedCardCostsNoFurtherFrame) {
   const auto framesWith = [&](const std::string& name, const Card& card) {
     auto holder = LyingPeer::meet(where(), card.secret, name, agent::claimOf(card.grants));
@@ -254,7 +254,7 @@ TEST_F(Cards, ARevokedCardIsRefusedWithinASecond) {
               std::chrono::duration<double, std::milli>(longest).count());
 }
 
-// All frames that a limited peer gets until "synced".
+// The test reads all frames that a limited peer gets until "synced".
 TEST_F(Cards, ALyingHolderIsToldOfNoOtherPin) {
   const Card card = *owner_.card({.pins = "a/*", .access = CardAccess::kRead});
   auto liar = LyingPeer::meet(where(), card.secret, "liar", agent::claimOf(card.grants));
@@ -273,7 +273,7 @@ TEST_F(Cards, ALyingHolderIsToldOfNoOtherPin) {
   for (const auto& key : told[0].keys) EXPECT_NE(key.backend, "local");
 }
 
-// The news of its end would tell the holder the number of its slot.
+// A message about the released pin would tell the holder the number of the pin's slot.
 TEST_F(Cards, ALyingHolderIsNotToldThatAnotherPinIsReleased) {
   const Card card = *owner_.card({.pins = "a/*"});
   auto liar = LyingPeer::meet(where(), card.secret, "liar", agent::claimOf(card.grants));
@@ -290,7 +290,7 @@ TEST_F(Cards, ALyingHolderIsNotToldThatAnotherPinIsReleased) {
   }
 }
 
-// It names each slot and guesses each generation, and asks for copies by the owner.
+// A lying holder names each slot and guesses each generation, and asks the owner to copy.
 class LyingHolder : public Cards, public ::testing::WithParamInterface<CardAccess> {};
 INSTANTIATE_TEST_SUITE_P(May, LyingHolder, ::testing::Values(CardAccess::kRead, CardAccess::kWrite),
                          [](const auto& access) {
@@ -366,7 +366,7 @@ TEST_F(Cards, ALeaseIsLentWithinTheGrant) {
   }
 }
 
-// The holder says by itself what the owner may reach at it.
+// The holder limits, with a grant of its own, what the owner may reach at the holder.
 TEST_F(Cards, TheDialerLimitsTheListener) {
   const auto open = holder_.allocate(kBytes, {.label = "open/1"});
   const auto mine = holder_.allocate(kBytes, {.label = "mine/1"});

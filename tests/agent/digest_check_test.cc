@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A check has about a megabyte in each part.
+// Each part of a check digests about a megabyte, so a check of this memory has many parts.
 constexpr std::uint64_t kBytes = 16 << 20;
 
 // A callback keeps the progress thread of the reader busy. So a check goes on only while the thread
@@ -65,7 +65,8 @@ class RunningCheck : public ::testing::Test {
       held_.notify_all();
       while (!let_go_ && reader_->digestBlocks({})) std::this_thread::yield();
       if (let_go_) return;
-      // The agent closes, and joins this thread. A thread that waits makes progress meanwhile.
+      // The agent closes and joins this thread. The wait here makes progress, but may not end the
+      // check.
       const auto waited = transfer_->wait(1ms);
       EXPECT_TRUE(!waited && waited.error().code == Code::kTimeout) << "the check ended early";
     };
@@ -94,7 +95,7 @@ class RunningCheck : public ::testing::Test {
     ASSERT_EQ(transfer_->state(), TransferState::kRunning);
   }
 
-  // The transfer has ended before its check, so no block is known to be corrupt.
+  // Expects that the transfer ended before its check, so no block is known to be corrupt.
   void expectEnd(TransferState state, Code code) {
     const TransferEnd end = transfer_->end();
     EXPECT_EQ(end.state, state);
@@ -104,7 +105,7 @@ class RunningCheck : public ::testing::Test {
     EXPECT_EQ(told_, 1);
     EXPECT_FALSE(owner_->waitNote(0s));
   }
-  // Two polls: one for the part of the check that was owed, and one for the callback.
+  // Polls twice: once for the part of the check that was owed, and once for the callback.
   void pollTwice() {
     reader_->poll();
     reader_->poll();
@@ -171,7 +172,7 @@ TEST_F(RunningCheck, LeavesTheMemoryBeforeItIsReleased) {
 
 TEST_F(RunningCheck, EndsWithItsAgent) {
   reader_->close();
-  expectEnd(TransferState::kFailed, Code::kPeerLost);  // as each transfer that runs then
+  expectEnd(TransferState::kFailed, Code::kPeerLost);  // closing fails running transfers
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Agents that drain: what runs ends, nothing new begins at either end, and a successor has the
-// name. The fake backend keeps transfers in flight for as long as a test wants.
+// Agents that drain: running transfers end, nothing new begins at either end, and a successor takes
+// the name. The fake backend keeps transfers in flight for as long as a test wants.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -79,7 +79,7 @@ class Drain : public ::testing::Test {
   std::future<Drained> drain(Deadline until = 20s) {
     return std::async(std::launch::async, [this, until] { return leaver_->drain(until); });
   }
-  // The peer has learnt of the drain, and its answer has come.
+  // The peer has learnt of the drain, and the peer's answer has arrived.
   void waitUntilTold() {
     ASSERT_TRUE(holdsSoon([&] {
       const auto state = leaver_->drainState();
@@ -93,7 +93,7 @@ class Drain : public ::testing::Test {
     while (!holds() && Clock::now() < until) std::this_thread::sleep_for(1ms);
     return holds();
   }
-  // The drain has ended by itself, and nothing was cut off.
+  // Expects that the drain ended by itself, and that nothing was cut off.
   static void expectClean(std::future<Drained>& drained) {
     const auto rest = drained.get();
     ASSERT_TRUE(rest) << rest.error().text();
@@ -176,7 +176,7 @@ TEST_F(Drain, BeginsNothingNewAtEitherEnd) {
   testing::fillRandom(theirs_->bytes(), 1);
   Transfer reads = userReads(), writes = leaverWrites();
   const auto card = leaver_->exportCard();
-  auto lease = leaver_->lease(*user_at_leaver_, block(theirs_->info(), 0));  // keeps it from ending
+  auto lease = leaver_->lease(*user_at_leaver_, block(theirs_->info(), 0));  // holds up the drain
   ASSERT_TRUE(lease);
   auto drained = drain();
   waitUntilTold();
@@ -218,7 +218,7 @@ TEST_F(Drain, WaitsForLeasesAndThePostsUnderThem) {
   ASSERT_TRUE(lease);
   auto drained = drain(Deadline::never());
   waitUntilTold();
-  // Lent before the drain, and borrowed in it.
+  // The lease was lent before the drain, and is borrowed during the drain.
   auto borrowed = user_->borrow(*leaver_at_user_, lease->ticket());
   ASSERT_TRUE(borrowed) << borrowed.error().text();
   auto reads = user_->plan(OpKind::kRead, *borrowed, all(ours_->info()));
@@ -276,7 +276,7 @@ TEST_F(Drain, GivesItsNameToASuccessorWhileItsOwnWorkGoesOn) {
   ASSERT_TRUE(planned->post());
   ASSERT_TRUE(planned->wait(20s));
   EXPECT_TRUE(testing::same(ours_->bytes(), memory.bytes()));
-  // The first handle still names the agent that drains.
+  // The first handle still names the draining agent, and not the successor.
   EXPECT_EQ(leaver_at_user_->state(), PeerState::kDraining);
   auto reads = user_->plan(OpKind::kRead, *borrowed, all(ours_->info()));
   ASSERT_TRUE(reads) << reads.error().text();
@@ -295,7 +295,7 @@ TEST_F(Drain, GivesItsNameToASuccessorWhileItsOwnWorkGoesOn) {
   EXPECT_EQ(user_->peer("leaver")->state(), PeerState::kReady);
 }
 
-// A successor may also dial first.
+// A successor may also dial its predecessor's peers before they look for it.
 TEST_F(Drain, ASuccessorThatDialsItsPeersIsAccepted) {
   auto lease = leaver_->lease(*user_at_leaver_, all(theirs_->info()), {.duration = 1h});
   ASSERT_TRUE(lease);
@@ -375,7 +375,7 @@ TEST_F(Drain, RenewsLeasesUpToItsDeadline) {
   ASSERT_TRUE(lease);
   auto drained = drain(100ms);
   ASSERT_TRUE(holdsSoon([&] { return leaver_->drainState().draining; }));
-  static_cast<void>(lease->renew(1h));  // it may have ended already on a slow machine
+  static_cast<void>(lease->renew(1h));  // the lease may have ended already on a slow machine
   const auto rest = drained.get();
   ASSERT_TRUE(rest);
   const auto end = lease->wait(20s);
@@ -404,8 +404,8 @@ TEST_F(Drain, EndsPostsThatWaitForAPeer) {
   expectClean(drained);
 }
 
-// A thread copies by itself when the drain begins. It has moved some bytes, so the transfer has
-// begun and ends; no other thread knew of it before.
+// A thread copies by itself when the drain begins. The copy has moved some bytes, so the drain must
+// wait for the transfer, although no other thread knew of it before.
 TEST_F(Drain, WaitsForAPostThatAThreadCopiesByItself) {
   std::promise<void> begun;
   std::atomic<bool> go{false};
@@ -417,7 +417,7 @@ TEST_F(Drain, WaitsForAPostThatAThreadCopiesByItself) {
       so_far.bytes = 4096;
       begun.set_value();
       while (!pause) std::this_thread::yield();
-      holdAll();  // the rest, which goes through the rail
+      holdAll();  // for the rest of the copy, which goes through the rail
       return Outcome::kPaused;
     };
   });

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// So long that the running time of the test does not matter.
+// The detection time is so long that the running time of the test does not matter.
 constexpr std::chrono::milliseconds kDetect = 8h;
 
 class Heartbeats : public ::testing::Test {

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kLayers = 8, kTokens = 128;
 constexpr std::uint64_t kPoolBytes = 1U << 20U;
 
-// The shape of one end.
+// The shape of the cache at one end.
 struct Shape {
   std::uint32_t tp = 1, block_tokens = 16;
   KvOrder order = KvOrder::kHnd;
@@ -48,7 +48,7 @@ KvLayout layoutOf(const Shape& shape, std::uint32_t rank, std::uint64_t address)
   return *std::move(arranged);
 }
 
-// Blocks of the request, anywhere in the pool.
+// Chooses blocks for the request, anywhere in the pool.
 Indices someBlocks(const Shape& shape, std::mt19937& random) {
   std::vector<std::uint32_t> all(2 * shape.blocks());
   std::iota(all.begin(), all.end(), 0);
@@ -57,7 +57,7 @@ Indices someBlocks(const Shape& shape, std::mt19937& random) {
   return Indices(std::move(all));
 }
 
-// An agent with a pool.
+// An agent with a pool of KV blocks.
 struct KvAgent {
   KvAgent(const std::string& name, const char* backend, const std::string& fake = "")
       : agent(*Agent::open({.name = name,
@@ -88,7 +88,7 @@ struct KvAgent {
   std::optional<Pin> pin;
 };
 
-// A request at two ranks of a source, and at one of a destination.
+// A request whose cache lies at two ranks of a source, and moves to one rank of a destination.
 class KvPartsTest : public ::testing::TestWithParam<const char*> {
  protected:
   // Plans between two shapes, for a request with other blocks for each seed.
@@ -112,7 +112,7 @@ class KvPartsTest : public ::testing::TestWithParam<const char*> {
     }
     ASSERT_EQ(into_.size(), source.tp * kLayers);
   }
-  // One transfer from each rank, as KvReshard plans it.
+  // Reads with one transfer from each rank, as KvReshard plans it.
   std::vector<std::byte> readAtOnce() {
     destination_.clear();
     const std::array blocks{KvBlocks{.source = table_[0], .destination = here_}};
@@ -129,7 +129,7 @@ class KvPartsTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(pages) << pages.error().text();
     return *std::move(pages);
   }
-  // One parcel of all ranks, without a part that is ready.
+  // Publishes one parcel from all ranks. No part is ready yet.
   std::vector<PublishedParcel> publish(const std::string& name) {
     std::vector<ParcelPart> all;
     for (const PartInto& part : into_) all.push_back(part.part);
@@ -237,7 +237,7 @@ TEST_P(KvPartsTest, AFailedLayerOfOneRankEndsAllAndIsNamed) {
 INSTANTIATE_TEST_SUITE_P(Over, KvPartsTest, ::testing::Values("local", "tcp"),
                          [](const auto& backend) { return std::string(backend.param); });
 
-// Over one rail, which moves nothing before the test lets it. All parts have the same bytes.
+// Parts move over one rail, which moves nothing until the test lets it. All parts have equal bytes.
 class QueuedPartsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -260,7 +260,7 @@ class QueuedPartsTest : public ::testing::Test {
     EXPECT_TRUE(fetch) << fetch.error().text();
     return *std::move(fetch);
   }
-  // Makes the layers ready from the last to the first. Returns once the fetch knows of all.
+  // Makes the layers ready from the last to the first. Returns once the fetch knows of all layers.
   PublishedParcel publishFor(const ParcelFetch& in) {
     auto parcel = source_.agent.publish("r1", {.version = 1, .parts = parts_});
     EXPECT_TRUE(parcel) << parcel.error().text();
@@ -292,7 +292,7 @@ TEST_F(QueuedPartsTest, FewPartsRunAtOnceAndTheFirstOnesFirst) {
   const ParcelFetch in = fetch();
   const PublishedParcel out = publishFor(in);
   while (begun().size() < 2) destination_.agent.poll();
-  // Two threads may begin the two.
+  // Two threads may begin the two parts, so begun() sorts them.
   EXPECT_EQ(begun(), (std::vector<ParcelPart>{{.component = 6}, {.component = 7}}));
   moves_ = true;
   const Status whole = in.wait(60s);

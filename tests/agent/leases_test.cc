@@ -80,7 +80,7 @@ class Leases : public ::testing::TestWithParam<const char*> {
   static void tell(std::atomic<int>& heard, LeaseState outcome) {
     heard += 100 + static_cast<int>(outcome);
   }
-  // Both ends have heard this outcome, once.
+  // Expects that both ends learn this outcome, once.
   void expectOnce(Lease& lent, BorrowedLease& held, LeaseState outcome) {
     const auto at_owner = lent.wait(20s), at_user = held.wait(20s);
     ASSERT_TRUE(at_owner && at_user);
@@ -337,7 +337,7 @@ TEST_P(Leases, AreCounted) {
 INSTANTIATE_TEST_SUITE_P(Every, Leases, ::testing::Values("fake", "local", "tcp"),
                          [](const auto& one) { return std::string(one.param); });
 
-// Over a backend whose ops never end by themselves.
+// Leases over a backend whose ops never end by themselves.
 class SlowLeases : public Leases {
  protected:
   void SetUp() override { open("fake", "stop"); }
@@ -355,7 +355,7 @@ TEST_F(SlowLeases, EndTheTransfersThatRun) {
   EXPECT_EQ(user_->statistics().stale, 1U);
 }
 
-// Over rails of which no op comes back, even if it was cancelled, until letBack().
+// Leases over rails that give no op back before letBack(), even if it was cancelled.
 class HangingLeases : public Leases {
  protected:
   void SetUp() override {
@@ -387,7 +387,8 @@ TEST_F(HangingLeases, EndOnceTheirCancelledOpsAreBack) {
   EXPECT_EQ(transfer.state(), TransferState::kFailed);
 }
 
-// The owner may use the blocks as soon as it knows the outcome, so that comes after the last post.
+// The owner may use the blocks as soon as it knows the outcome, so the outcome follows the last
+// post.
 TEST_F(SlowLeases, AreReturnedOnceTheirPostsHaveEnded) {
   Lease lease = lend();
   BorrowedLease borrowed = borrow(lease);
@@ -417,7 +418,7 @@ TEST_F(SlowLeases, ThatExpireWhileTheyAreGivenBackHaveOneOutcome) {
   EXPECT_EQ(transfer.state(), TransferState::kFailed);
 }
 
-// Mistakes of callers.
+// Mistakes of callers: each call is refused with an error.
 class BadLeases : public Leases {
  protected:
   void SetUp() override { open("fake"); }
@@ -509,7 +510,7 @@ TEST_F(BadLeases, OfAnotherAgentOrALaterSessionAreRefused) {
           "the ticket names a session that has not begun");
 }
 
-// The owner's ticket of an earlier life of the borrower, which had the same name.
+// The ticket names a lease to an earlier agent "user", which has since closed.
 TEST_F(BadLeases, OfAFormerLifeAreStale) {
   Lease lease = lend();
   const auto ticket = lease.ticket();

@@ -33,7 +33,7 @@ TEST(LentRanges, LetReadersShareAndWritersNot) {
   EXPECT_TRUE(lent.empty());
 }
 
-// Against one counter for each byte.
+// Compares the set with one counter for each byte.
 TEST(LentRanges, AgreeWithACountOfEachByte) {
   constexpr std::uint64_t kBytes = 64;
   struct Lease {
@@ -51,7 +51,8 @@ TEST(LentRanges, AgreeWithACountOfEachByte) {
           (lease.written ? writers : readers)[range.address + i] += by;
     };
     for (int step = 0; step < 200; ++step) {
-      // Now and then all end, since the first lease for writing of a set is a special case.
+      // Now and then all leases end, so that a set often gets its first lease for writing, a
+      // special case.
       if (random.below(20) == 0)
         for (; !leases.empty(); leases.pop_back()) {
           lent.remove(leases.back().ranges);
@@ -84,7 +85,7 @@ TEST(LentRanges, AgreeWithACountOfEachByte) {
   }
 }
 
-// Beyond a number of ranges, leases for reading do not wait for the first one for writing.
+// A set divides its ranges at its first lease for writing, or sooner if readers lend very many.
 TEST(LentRanges, OfManyReadersAreExactToo) {
   LentRanges lent;
   std::array<std::vector<Extent>, 3> readers;

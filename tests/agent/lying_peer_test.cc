@@ -35,7 +35,7 @@ class LyingPeerTest : public ::testing::TestWithParam<bool> {
     const Status ready = to_agent_.ready(20s);
     EXPECT_TRUE(ready) << ready.error().text();
   }
-  // Each liar has a name of its own, so that its fate is known by it.
+  // Each liar has its own name, so that reason() finds the session of this liar.
   std::string nextName() { return "liar-" + std::to_string(++liars_); }
   std::string where() const {
     const auto card = *Card::decode(agent_.exportCard());
@@ -46,7 +46,7 @@ class LyingPeerTest : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(met) << met.error().text();
     return *std::move(met);
   }
-  // Why the agent ended the session of that peer.
+  // Returns the reason why the agent ended the session of that peer.
   std::string reason(const std::string& name) {
     const auto peer = agent_.peer(name);
     return peer ? peer->note("x").error().text() : "unknown";
@@ -132,7 +132,7 @@ TEST_P(LyingPeerTest, AFeatureThatTheOtherEndLacksIsRefusedInBothDirections) {
   ASSERT_TRUE(peer) << peer.error().text();
   ASSERT_TRUE(peer->introduce("older", [](agent::Hello& hello) {
     hello.features = bitOf(agent::Feature::kBase);
-    hello.backends.clear();  // so no link keeps it from being ready
+    hello.backends.clear();  // so that no link keeps the peer from being ready
   }));
   peer->sync();
   const auto older = agent_.peer("older");
@@ -170,7 +170,7 @@ TEST_P(LyingPeerTest, EveryLieEndsTheSessionOrIsBorne) {
   expectBystanderLives();
 }
 
-// Marks that came in time outlive the session that brought them. Those of all departed peers
+// Marks that came in time outlive the session that brought them. The marks of all departed peers
 // together take a bounded amount of memory.
 TEST_P(LyingPeerTest, DepartedPeersLeaveABoundedNumberOfMarks) {
   constexpr int kPeers = 40;  // each leaves 1 MiB

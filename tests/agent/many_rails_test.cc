@@ -26,7 +26,7 @@ using testing::allAre;
 using testing::fillWith;
 
 constexpr std::size_t kThreads = 8, kRails = 64;
-// One block goes over one rail, one over sixteen, and one over all.
+// The sizes of three blocks, which go over one rail, over sixteen rails, and over all rails.
 constexpr std::array<std::uint64_t, 3> kSizes{4096, 256 << 10, 1 << 20};
 constexpr std::uint64_t kEach = kSizes.back();  // a thread's memory
 
@@ -82,7 +82,7 @@ class SixtyFourRails : public ::testing::Test {
       }
     return all;
   }
-  // Posts random ones of the thread's transfers. Some are cancelled.
+  // Posts randomly chosen transfers of the thread. Some are cancelled.
   void use(std::size_t thread, std::uint64_t rounds, base::Random random) {
     auto all = plansOf(thread);
     for (std::uint64_t round = 0; round < rounds && !HasFailure(); ++round)

@@ -108,7 +108,7 @@ TEST_F(Misuse, AWaitBeforeAPostSaysThatThePostIsMissing) {
   EXPECT_EQ(waited.error().remedy, "call post() first");
 }
 
-// A peer would end the session because of such a label, and every later session.
+// Because of a label that is too long, a peer would end this session and every later one.
 TEST_F(Misuse, OfLabelsIsRefusedWhenPinned) {
   std::byte memory[64] = {};
   const std::string longest(1024, 'l');
@@ -209,7 +209,7 @@ TEST_F(Misuse, InAForkedChildIsRefusedAndTheParentGoesOn) {
     const bool refused = !transfer->post() && !a_->allocate(4096) && !a_->poll() &&
                          !peer_->note("from the child") && !a_->importCard(b_->exportCard());
     {
-      // The moved agent and stream end here, which harms no other.
+      // The child's copies of agent and stream end here, which must not harm the parent.
       const Agent moved = *std::move(a_);
       const MarkStream freed = *std::move(marks);
     }

@@ -1,6 +1,6 @@
-// Transfers use the rails nearest to their memory, and other rails while none of those works. The
-// paths of an agent's transfers with itself show it. With N nodes, the fake backend has rail i and
-// slot i on node i mod N.
+// Transfers use the rails nearest to their memory, and other rails while no near rail works. The
+// test reads the used rails from the paths of an agent's transfers with itself. With N nodes, the
+// fake backend has rail i and slot i on node i mod N.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -35,7 +35,8 @@ class NearMemory : public ::testing::Test {
     auto self = agent_->importCard(agent_->exportCard());
     ASSERT_TRUE(self && self->ready(5s));
     self_ = std::make_unique<Peer>(*self);
-    // Slots 0, 1 and 2: on three nodes if `fake` pretends as many.
+    // Slots 0, 1 and 2 lie on three nodes, if the setting `fake` gives the fake backend three
+    // nodes.
     for (const char* label : {"here0", "here1", "there"}) {
       auto pin = agent_->allocate(kBytes, {.label = label});
       ASSERT_TRUE(pin);

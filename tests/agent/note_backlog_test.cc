@@ -27,7 +27,7 @@ TEST(NoteBacklog, OneSenderMayUseHalfOfIt) {
   EXPECT_TRUE(backlog.hasRoom(*a));
 }
 
-// Each session in turn leaves the notes that were in its ring and sockets.
+// The limit may be exceeded by the notes that a lost session leaves in its ring and sockets.
 TEST(NoteBacklog, AllSendersTogetherMayUseTwiceTheLimit) {
   constexpr int kLimit = 10'000'000, kOfOneLife = 4 << 20, kNote = 10'000;
   NoteBacklog backlog(kLimit);

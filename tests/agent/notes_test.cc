@@ -1,5 +1,5 @@
 // Notes between agents of one host, which go through a ring beside the session or through the
-// session. Either way they come once, whole and in order, and wake waiting threads.
+// session. Either way notes come once, whole and in order, and wake waiting threads.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <viaduct/viaduct.h>
@@ -130,7 +130,7 @@ TEST(Notes, AReceiverThatTakesNoneBlocksTheSenderAndLosesNone) {
 
 // Heartbeats and pins have room of their own, so full buffers for notes do not stop them.
 TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
-  // So long that the running time of the test does not matter.
+  // The detection time is so long that the running time of the test does not matter.
   Settings settings{.name = "a", .listen = {}, .detect = 8h, .note_backlog = 10000};
   base::MovableClock clock;
   auto a = agent::AgentOfAClock::open(settings, clock);
@@ -280,8 +280,8 @@ TEST_P(NotesAreHeard, ByEveryWayToReceive) {
   std::thread sender([&] {
     std::mt19937_64 random(GetParam());
     for (int i = 0; i < kNotes; ++i) {
-      // Half of the notes wait until the receiver has taken all earlier ones. So many of them find
-      // a receiver that sleeps, or is about to sleep.
+      // Half of the notes wait until the receiver has taken all earlier notes. Therefore many notes
+      // find a receiver that sleeps, or is about to sleep.
       if (random() % 2 == 0)
         for (int seen = taken; seen < i; seen = taken) taken.wait(seen);
       for (auto spins = random() % 4000; spins > 0; --spins)

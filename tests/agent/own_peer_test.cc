@@ -184,7 +184,7 @@ TEST(OwnPeer, CanBeForgottenAndComesBack) {
   EXPECT_TRUE(transfer->post() && transfer->wait(20s));
 }
 
-// Threads use the own peer in every way until the agent closes beside them.
+// Threads use the agent as its own peer in every way, until the agent closes beside them.
 class OwnTraffic {
  public:
   OwnTraffic() {

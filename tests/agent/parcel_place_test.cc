@@ -115,7 +115,7 @@ TEST_F(ParcelPlace, AnEntryOfAnEarlierLifeIsNotBelieved) {
     auto parcel = owner.publish(1, 7);
     old = *entry();
   }
-  PlacedAgent owner = open("owner");  // another life of it
+  PlacedAgent owner = open("owner");  // a new agent with the same name
   auto left_behind = place_->publish("parcel/kv", old, 20s);
   ASSERT_TRUE(left_behind) << left_behind.error().text();
   const Status stale = consumer_->take("kv", 1s);
@@ -150,7 +150,7 @@ TEST_F(ParcelPlace, ADrainTakesTheNameAndUndrainBringsItBack) {
   PlacedAgent owner = open("owner");
   auto parcel = owner.publish(1, 7);
   ASSERT_TRUE(consumer_->take());
-  // A fetch that waits for its second rank keeps the drain.
+  // A fetch that waits for its second rank keeps the drain from ending.
   auto waiting = consumer_->agent.fetch(
       "kv", {.group = {.name = "pair", .size = 2}, .into = {{{}, consumer_->memory()}}});
   ASSERT_TRUE(waiting && waiting->waitPart({}, 20s));

@@ -435,7 +435,8 @@ TEST_F(ParcelsTest, ADeadlineEndsAFetchThatWaits) {
   EXPECT_EQ(expired.error().code, Code::kTimeout);
 }
 
-// The life of a parcel is for takers that never ask. The others have deadlines of their own.
+// A parcel's life limits only takers that have not asked. Takers that fetch have their own
+// deadlines.
 TEST_F(ParcelsTest, ALifeDoesNotEndAParcelThatAllTakersHaveAskedFor) {
   FetchOptions first = takeTwo(one_), second = takeTwo(two_);
   first.group = {.name = "decode", .size = 2, .rank = 0};
@@ -478,14 +479,14 @@ TEST_F(ParcelsTest, ADrainingOwnerSendsWaitingFetchesElsewhere) {
   const auto late = two_.agent.fetch(at_two_, "kv", placed(two_));
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Code::kDraining);
-  // A fetch that runs goes on to its end.
+  // A running fetch goes on to its end.
   ASSERT_TRUE(parcel->ready({kTwo, owner_.of({9})}));
   const Status whole = running->wait(60s);
   EXPECT_TRUE(whole) << whole.error().text();
   drain.join();
 }
 
-// A second publishing rank, whose parts are decided about at the owner.
+// A second rank publishes parts of the same parcel. The owner decides about fetches of these parts.
 class JoinedParcelsTest : public ParcelsTest {
  protected:
   static constexpr ParcelPart kThere{.rank = 1, .component = 3};
@@ -577,7 +578,7 @@ TEST_F(JoinedParcelsTest, ARankThatWithdrawsEndsItForAll) {
   ASSERT_FALSE(fetch->wait(60s));
   EXPECT_EQ(fetch->end()->outcome, ParcelOutcome::kCancelled);
   EXPECT_EQ(first->wait(60s)->outcome, ParcelOutcome::kCancelled);
-  // A later fetch of exactly that version hears it at once.
+  // A later fetch of exactly that version learns at once of the cancellation.
   FetchOptions exact = placed(one_);
   exact.version = 1;
   exact.exact = true;

@@ -77,14 +77,14 @@ class Posting : public ::testing::Test {
   static void moveBy(fake::DirectMove move) {
     fake::direct_move.with([&](auto& one) { one = std::move(move); });
   }
-  // For an interruption of a poll in a post, so this thread has the lock. Another thread runs
-  // `call` next, once this thread has left the lock, and before it gets the lock again.
+  // Call it in an interruption of a poll inside post(), when this thread has the lock. Another
+  // thread runs `call` as soon as this thread releases the lock, and before it gets the lock again.
   void letRunNext(std::function<void()> call) {
     other_ = std::jthread(std::move(call));
     while (!impl_->engine().lock().isWanted()) std::this_thread::yield();
   }
-  // For an interruption of a poll without the lock. Another thread runs `call`, and has taken the
-  // lock for it on return.
+  // Call it in an interruption of a poll without the lock. Another thread runs `call`, and has
+  // taken the lock for `call` when letTakeTheLock() returns.
   void letTakeTheLock(std::function<void()> call) {
     other_ = std::jthread(std::move(call));
     while (impl_->engine().lock().try_lock()) {
@@ -162,7 +162,7 @@ TEST_F(Posting, TheStatisticsTellHowManyWorksARailHasAndSinceWhen) {
   for (const RailQueue& queue : left) EXPECT_EQ(queue.works, 0U);
 }
 
-// Otherwise a thread that waits for a busy rail would keep the lock for ten seconds.
+// Without giving way, a thread that waits for a busy rail would keep the lock for ten seconds.
 TEST_F(Posting, AThreadThatSpinsGivesWay) {
   open("rails=1", 10s);
   Transfer waited = plan();
@@ -180,7 +180,7 @@ TEST_F(Posting, AThreadThatSpinsGivesWay) {
   interruptEachPoll({});
 }
 
-// Other threads never see that a post runs which then has no effect.
+// If the copy fails inside the post, the post has no effect, and other threads never see it run.
 TEST_F(Posting, ACopyThatFailsInsideThePostLeavesTheStateAlone) {
   const Transfer* posted = nullptr;
   std::vector<TransferState> seen;
@@ -283,7 +283,7 @@ class EndlessCopy : public Posting {
     EXPECT_NE(transfer_->state(), TransferState::kRunning);
   }
 
-  // Expects it of a post that has moved bytes.
+  // Expects that a post that has moved bytes was accepted, and then failed with this code.
   void expectAFailure(Code code) {
     EXPECT_TRUE(posted_) << "a post that has moved bytes was refused";
     const Status ended = transfer_->wait(20s);
@@ -303,7 +303,7 @@ class EndlessCopy : public Posting {
   std::jthread poster_;
 };
 
-// The memory belongs to its owner once release() has returned, also if a copy was paused meanwhile.
+// After release() the memory belongs to its owner, even if a copy was paused during release().
 TEST_F(EndlessCopy, DoesNotGoOnAfterItsMemoryWasReleased) {
   start();
   ASSERT_TRUE(pins_[0].release());
@@ -326,7 +326,7 @@ TEST_F(EndlessCopy, EndsAsFailedIfItHasMovedBytes) {
   expectAFailure(Code::kDenied);
 }
 
-// The end of a stream stops no copy: it may be called once more meanwhile.
+// The end of a stream does not stop a running copy, so the copy may be called once more.
 TEST_F(EndlessCopy, EndsAsFailedWhenTheStreamOfItsMarkEnds) {
   moves_ = 1;
   options_.mark = Mark{.stream = 7, .number = 0};

@@ -87,7 +87,7 @@ TEST_F(RequireEncrypted, TcpWithLessDoesNot) {
   }
 }
 
-// The agent cannot know whether a fabric encrypts.
+// The agent cannot know whether a fabric encrypts, so it believes the user's setting.
 TEST_F(RequireEncrypted, AFabricDoesIfTheUserSaysSo) {
   for (const std::string fabric : {"ofi", "ucx"}) {
     if (!Agent::open({.name = "probe", .backends = {fabric}})) continue;
@@ -134,7 +134,7 @@ TEST_F(RequireEncrypted, StatisticsCountTheLinksOfEachLevel) {
   }
 }
 
-// The bytes cross no network.
+// A copy within the host crosses no network, so it counts as private.
 TEST_F(RequireEncrypted, ACopyWithinTheHostDoes) {
   open("local", Privacy::kAuto);
   const std::string path = move();

@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Counts the events of an eventfd, and calls back for each if asked to.
+// Counts the events of an eventfd, and owes a callback for each event if `owes` is set.
 class Bells final : public Progressable {
  public:
   bool progress() override {
@@ -128,8 +128,8 @@ TEST(ProgressEngine, AWaitingThreadRunsTheLoopItself) {
   bells.engine->stop();
 }
 
-// For example, a note arrives right behind the message that makes its sender ready. The receiver of
-// the note may want to answer at once.
+// A wait also does the work that its event has left. For example, a note arrives right behind the
+// message that makes its sender ready, and the receiver of the note may want to answer at once.
 TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventHasLeft) {
   Bells bells;
   bells.open(0us);
@@ -154,7 +154,7 @@ TEST(ProgressEngine, AWaitingThreadMakesProgressOnceBeforeItSleeps) {
   bells.engine->stop();
 }
 
-// Such as a callback that the progress thread runs while another thread begins to wait.
+// For example, the progress thread runs a callback while another thread begins to wait.
 TEST(ProgressEngine, AChangeByAnotherThreadWakesTheDrivingThread) {
   Bells bells;
   bells.open(0us);
@@ -239,7 +239,7 @@ TEST(ProgressEngine, TheProgressThreadKeepsOffWhileAThreadWaitsInALoop) {
   bells.engine->stop();
 }
 
-// Helpers only make polls of many rails faster.
+// The agent works without helpers, which only make polls of many rails faster.
 TEST(ProgressEngine, RunsWithoutHelpersIfNoMoreThreadsStart) {
   Bells bells;
   {
@@ -293,7 +293,8 @@ class HeldThread : public ::testing::Test {
   Bells bells;
 };
 
-// Such a loop would poll again and again, until the progress thread gets a processor.
+// A wake-up through the loop's descriptor would make the loop poll again and again, until the
+// progress thread gets a processor.
 TEST_F(HeldThread, IsNotWokenByWayOfTheLoopThatPolls) {
   {
     const std::lock_guard held(bells.engine->lock());
@@ -305,7 +306,7 @@ TEST_F(HeldThread, IsNotWokenByWayOfTheLoopThatPolls) {
   EXPECT_EQ(bells.loop_calls, 0);
 }
 
-// The loop then does the work sooner than another thread could.
+// The polling loop moves busy rails sooner than another thread could.
 TEST_F(HeldThread, LeavesBusyRailsToTheLoopThatPolls) {
   bells.sleepless = true;
   bells.engine->poll();

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using agent::AgentOfAClock;
 
-// If a session ends between "it is ready" and the answer, the call waits for the next session.
+// If a session becomes ready but ends before the call returns, the call waits for the next session.
 TEST(Ready, WaitsUntilThePeerIsReadyOrTheDeadline) {
   const auto opened = [](const char* name) {
     return Agent::open({.name = name, .backends = {"local"}});
@@ -138,7 +138,7 @@ TEST_P(Shortage, APeerIsReadyWithoutABackendThatLacksDescriptorsForLong) {
   ASSERT_TRUE(poor().ready(30s));
 }
 
-// Eight sessions in the first 1.3 s, and later at most one a second, for 20 s.
+// The agents open eight sessions in the first 1.3 s, and later at most one a second.
 TEST_P(Shortage, APeerWithoutAnyBackendIsTriedWithAGrowingBackoff) {
   const auto began = clock_.now();
   meet({"fake"}, 1'000'000);
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(EachEnd, Shortage, ::testing::Bool(), [](const auto& di
   return dials.param ? std::string("Dials") : std::string("IsDialed");
 });
 
-// A long-running agent meets thousands of peers with different names.
+// A long-running agent meets thousands of peers with different names, so it forgets departed ones.
 TEST(Ready, DepartedPeersBeyondALimitAreForgotten) {
   constexpr std::size_t kCome = 300, kKept = 256;
   const auto opened = [](std::string name) {

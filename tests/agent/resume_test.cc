@@ -185,7 +185,7 @@ TEST_F(Resume, APeerThatHasLostTheSessionBeginsANewOne) {
   hear("again");
 }
 
-// Otherwise the holder of a card could end the session of another agent.
+// If it did replace it, the holder of a card could end the session of another agent.
 TEST_F(Resume, ASessionUnderACardDoesNotReplaceOneWithoutIt) {
   const auto card = agent_->card({.pins = "*"});
   ASSERT_TRUE(card) << card.error().text();

@@ -105,7 +105,8 @@ TEST_P(OfEachBackend, StatisticsCountTheBytesOfItsRails) {
     ops += rail.ops;
   }
   EXPECT_EQ(bytes, 10 * transfer.bytes());
-  // Only a backend with TCP sockets of its own tells of them. They carry more than the payload.
+  // Only a backend with its own TCP sockets reports sockets. The sockets carry more than the
+  // payload.
   const auto& sockets = all.rails.front().sockets;
   EXPECT_EQ(sockets.has_value(), std::string(GetParam()) == "tcp");
   if (sockets) {

@@ -135,7 +135,7 @@ TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
   postWhilePinsComeAndGoAndAPeerIsLost(200);
 }
 
-// Their posts pause for the pins, in the middle of a copy.
+// Posts of large copies pause in the middle of a copy while pins come and go.
 class PostingThreadsOfLargeCopies : public PostingThreads {
  protected:
   PostingThreadsOfLargeCopies() : PostingThreads((1 << 20) + 4096) {}
@@ -198,7 +198,7 @@ TEST_F(PostingThreads, AnAgentMayCloseWhileTheyPost) {
   me_.close();
 }
 
-// Only one thread has the transfer at a time. The other gets an error.
+// Only one thread at a time may post the transfer. The other thread gets an error.
 TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
   Transfer transfer = plan(0, 0);
   std::atomic<std::uint64_t> posted{0};
@@ -273,7 +273,8 @@ class OneProcessor {
   cpu_set_t all_ = {};
 };
 
-// Otherwise it would poll until its time slice is over, some thousand times.
+// A thread that polls without progress yields. If it did not, it would poll some thousand times
+// until its time slice is over.
 TEST(OneProcessorForBoth, APollWithoutProgressLetsThePeerRun) {
   const OneProcessor one;
   constexpr std::uint64_t kBytes = 64 << 10;

@@ -75,7 +75,7 @@ TEST(BenchInput, InvalidValuesAreNamed) {
   Program setting({"bench"}, {"VIADUCT_SOCKETS=many"});
   EXPECT_EQ(setting.finish(), 2);
   EXPECT_TRUE(has(setting.err(), "VIADUCT_SOCKETS=many")) << setting.err();
-  // Without the check, the agents wait for the device until the deadline.
+  // The device is checked first, because the agents would wait for it until the deadline.
   for (const char* command : {"bench", "suite"}) {
     Program rails({command}, {"VIADUCT_RAILS=eth77"});
     EXPECT_EQ(rails.finish(), 2) << command;

@@ -31,7 +31,7 @@ class BenchPipeline : public ::testing::Test {
     const auto all = std::filesystem::directory_iterator(folder_.path());
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
   }
-  // A short run.
+  // The command line of a short run.
   static Words run(const std::string& pipeline, const Words& more = {}) {
     Words words{"pipeline", pipeline, "--repeat", "2", "--duration", "10ms", "--output", "json"};
     return withFlags(std::move(words), more);
@@ -47,7 +47,7 @@ class BenchPipeline : public ::testing::Test {
     }
     const bool whole = stages.size() > 1;
     const Json& rows = out.at("rows");
-    // Each stage alone and all together, and the pipeline.
+    // There is a row for each stage alone, one for all stages together, and one for the pipeline.
     EXPECT_EQ(rows.size(), whole ? stages.size() + 2 : 1U);
     Words found;
     std::uint64_t checked = 0;
@@ -216,7 +216,7 @@ TEST_F(BenchPipeline, TwoPlacesAreComparedInTurns) {
   EXPECT_EQ(files(), 0U);
 }
 
-// All rows of a pipeline end early together.
+// At an interrupt, all rows of a pipeline end early together.
 TEST_F(BenchPipeline, AnInterruptedComparisonDropsEachUnfinishedRow) {
   Program both(run(file("a") + ",host," + file("b"),
                    {"--create-source", "64K", "--duration", "5ms", "--repeat", "1000000",

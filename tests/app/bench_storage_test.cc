@@ -60,7 +60,7 @@ class BenchStorage : public ::testing::Test {
     for (const std::string& one : said) EXPECT_TRUE(has(run.err(), one)) << run.err();
     EXPECT_EQ(run.out(), "");
   }
-  // Makes a file of the user with other bytes in each block.
+  // Makes a user's file, each block of which has different bytes.
   std::string userFile(std::uint64_t bytes) {
     ++user_files_;
     std::string name = folder_.path() + "/user.bin";
@@ -324,7 +324,7 @@ TEST_F(BenchStorage, ExplainMovesOneBlockAndLeavesNothing) {
   EXPECT_FALSE(has(run.out(), "read: ")) << run.out();
 }
 
-// A store that answers on loopback.
+// Runs the benchmark against an object store that answers on loopback.
 class BenchObjects : public BenchStorage {
  protected:
   BenchObjects() : server_({kServersPython, "-B", kFakeS3}) {
@@ -355,7 +355,7 @@ TEST_F(BenchObjects, AreWrittenReadCheckedAndDeleted) {
       const Json json = Json::parse(run.out());
       const Json& row = json.at("rows").at(0);
       expectGoodRow(row, "object");
-      // Other traffic on loopback may hide the run's own.
+      // Other traffic on loopback may hide the run's own traffic.
       EXPECT_TRUE(row.at("verdict") != "ok" || has(row.at("proof"), "lo")) << row.dump();
       EXPECT_FALSE(row.contains("ceiling")) << row.dump();
       EXPECT_EQ(tell("objects kv"), "0");
@@ -422,7 +422,7 @@ TEST_F(BenchObjects, AStoreThatRefusesIsNamedBeforeTheFirstRow) {
   EXPECT_EQ(secret.finish(), 1);
   EXPECT_TRUE(has(secret.err(), "SignatureDoesNotMatch")) << secret.err();
   EXPECT_FALSE(has(secret.out(), "GB/s")) << secret.out();
-  // A store that does not answer is no worker that has died.
+  // The error for a store that does not answer names the store, and does not report a dead worker.
   variables.back() = "VIADUCT_OBJECT_ENDPOINT=http://127.0.0.1:9";
   variables.emplace_back("VIADUCT_OBJECT_RETRIES=0");
   for (const Words& words :

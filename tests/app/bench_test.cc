@@ -210,7 +210,6 @@ TEST_F(BenchCommand, EveryWayOfMovingArrivesRight) {
   }
 }
 
-// The fabric corrupts data without an error. The check of contents, and the exit code, show it.
 TEST_F(BenchCommand, BackgroundTransfersRunBesideTheTimedOnesAndAreCounted) {
   for (const char* scheme : {"pairwise", "manytoone"}) {
     Program run({"bench", "--backend", "tcp", "--block-sizes", "64K", "--batch", "1",
@@ -225,7 +224,7 @@ TEST_F(BenchCommand, BackgroundTransfersRunBesideTheTimedOnesAndAreCounted) {
     EXPECT_GT(beside.at("gb_per_s"), 0.0);
     EXPECT_GT(beside.at("longest_gap_ms"), 0.0);
     EXPECT_TRUE(has(row.at("remark"), "beside background transfers of 256")) << row.dump();
-    // The path has the bytes of all transfers. The judge refuses a row whose path has others.
+    // The path's bytes include background transfers. A row whose path has other bytes is refused.
     std::uint64_t bytes = 0;
     for (const Json& share : row.at("path")) bytes += share.at("bytes").get<std::uint64_t>();
     const auto own = row.at("iterations").get<std::uint64_t>() * 65536;
@@ -233,6 +232,7 @@ TEST_F(BenchCommand, BackgroundTransfersRunBesideTheTimedOnesAndAreCounted) {
   }
 }
 
+// The fabric corrupts data without an error. The check of contents, and the exit code, show it.
 TEST_F(BenchCommand, CorruptionInFlightIsDetected) {
   for (const char* lie : {"corrupt", "swap", "shift", "stale"})
     for (const char* op : {"write", "read"}) {
@@ -388,7 +388,7 @@ TEST_F(BenchCommand, MembersThatWereStartedDifferentlyAreTold) {
     EXPECT_TRUE(has(one->err(), "rank 1 was started with rows=tcp/8192")) << one->err();
 }
 
-// Members of two Jobs, or the pods prefill-0 and decode-0 of two StatefulSets.
+// The members belong to two Jobs, or are the pods prefill-0 and decode-0 of two StatefulSets.
 TEST_F(BenchCommand, MembersWhoseEnvironmentsSayTheSameRankMeet) {
   for (const std::string rank : {"0", "1", "7"}) {
     std::vector<std::string> words{"bench", "--meet", freeAddress(), "--iterations", "20"};

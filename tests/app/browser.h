@@ -9,8 +9,9 @@ namespace viaduct::testing {
 // The path of Chromium. Empty: there is none on this machine.
 std::string browser();
 
-// The document that the browser makes of the page, and the browser's messages. `folder` ends with a
-// slash, and keeps the browser's profile. `size` is that of the window: "1280,900".
+// Returns the document that the browser makes of the page, and the browser's messages. `folder`
+// ends with a slash, and keeps the browser's profile. `size` is the window's size, such as
+// "1280,900".
 std::pair<std::string, std::string> load(const std::string& page, const std::string& size,
                                          const std::string& folder);
 
@@ -18,7 +19,7 @@ std::pair<std::string, std::string> load(const std::string& page, const std::str
 // reports through `frameElement.dataset`.
 std::string framed(const std::string& page, int width);
 
-// The first `what` in the text must exist.
+// Replaces the first `what` in the text, which must contain `what`.
 std::string replaced(std::string text, const std::string& what, const std::string& by);
 
 }  // namespace viaduct::testing

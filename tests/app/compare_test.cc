@@ -65,7 +65,7 @@ class CompareCommand : public ::testing::Test {
 };
 
 TEST_F(CompareCommand, CopiesOfOneRunAreOneRun) {
-  // The copies differ in their start times, which take turns.
+  // The copies differ in their start times, which alternate between the two sides.
   std::vector<std::string> words{"compare"};
   for (const auto& [side, gb] : {std::pair{"--before", 10.0}, std::pair{"--after", 12.0}}) {
     words.emplace_back(side);
@@ -77,7 +77,7 @@ TEST_F(CompareCommand, CopiesOfOneRunAreOneRun) {
       const auto at = edited.find("03:04:15Z");
       ASSERT_NE(at, std::string::npos);
       edited.replace(at + 6, 2, std::to_string(20 + 2 * copy + (gb == 12.0 ? 1 : 0)));
-      // Another id does not help: the counts are the same.
+      // A copy with another run id still counts as the same run, because its counts are the same.
       if (copy == 3) edited.replace(edited.find("\"run\": \"") + 8, 4, "beef");
       words.push_back(file(std::string(side).substr(2) + std::to_string(copy), edited));
     }

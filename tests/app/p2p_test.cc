@@ -197,7 +197,7 @@ TEST_F(P2pCommand, WithoutItsFlagsItPrintsTheTwoCommands) {
   EXPECT_EQ(at("on the other host:  viaduct p2p --mode initiator --ip "), ip);
 }
 
-// The address of every interface is none that another host can name.
+// 0.0.0.0 stands for every interface, and another host cannot connect to it.
 TEST_F(P2pCommand, ATargetOnAllAddressesNamesOneOfThem) {
   Program target(
       {"p2p", "--mode", "target", "--ip", "0.0.0.0", "--port", port_, "--secret", "word"});
@@ -205,7 +205,7 @@ TEST_F(P2pCommand, ATargetOnAllAddressesNamesOneOfThem) {
   const std::string line = target.out().substr(target.out().find("--ip "));
   EXPECT_NE(line.find("--port " + port_ + " --secret WORD\n"), std::string::npos) << line;
   EXPECT_FALSE(has(line, "0.0.0.0")) << line;
-  // As the other host types it.
+  // Runs the printed command, as the user of the other host would.
   const std::string ip = line.substr(5, line.find(' ', 5) - 5);
   Program initiator({"p2p", "--mode", "initiator", "--ip", ip, "--port", port_, "--secret", "word",
                      "--buffer_sizes", "4KB", "--iterations", "5"});

@@ -116,7 +116,7 @@ case $what in
   zsh)
     need zsh
     zsh -f -n "$folder/viaduct.zsh"
-    # Loads the file as a shell does. It has a function for each command.
+    # Loads the file as a shell does. The file has a function for each command.
     zsh -f -c "autoload -Uz compinit && compinit -u -D && fpath=($folder \$fpath) &&
       cp $folder/viaduct.zsh $folder/_viaduct && autoload -Uz _viaduct && autoload +X _viaduct" || fail "zsh cannot load it"
     for command in $(commands); do

@@ -55,7 +55,7 @@ Program::Program(const std::vector<std::string>& arguments,
   if (::pipe2(out.data(), O_CLOEXEC) != 0) return;
   stdout_.reset(out[0]);
   const base::Fd write_end(out[1]);
-  // A file, because a full pipe that the test does not read would block the program.
+  // stderr goes to a file, because a full pipe that the test does not read would block the program.
   stderr_.reset(::memfd_create("stderr", MFD_CLOEXEC));
   std::vector<std::string> words{name};
   words.insert(words.end(), arguments.begin(), arguments.end());

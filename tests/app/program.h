@@ -33,7 +33,7 @@ class Program {
   const std::string& out() const { return out_; }  // all of stdout that was read so far
   const std::string& err() const { return err_; }  // complete after finish()
   pid_t pid() const { return pid_; }
-  // Sends the signal and waits until it is handled, because its handler works only once.
+  // Sends the signal and waits until the program handles it, because the handler works only once.
   void interrupt(int signal);
   // The child process of that name; 0: there is none.
   pid_t worker(const std::string& name) const;

@@ -189,7 +189,7 @@ TEST_F(Hostile, EntriesThatLeaveTheFolderAreRefused) {
   }
 }
 
-// Otherwise the diagnosis would be of this machine.
+// If `node` were a link to /, the doctor would diagnose this machine instead of the snapshot.
 TEST_F(Hostile, ATopThatIsNoFolderIsRefused) {
   for (const char* name : {"node", "node/", "node//", "node/."})
     for (const unsigned kind : {AE_IFLNK, AE_IFREG}) {

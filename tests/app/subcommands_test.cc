@@ -224,7 +224,7 @@ TEST(Subcommands, NixlbenchHasAllOfItsFlagsInEachSpelling) {
   const Words shown = flagsIn(helpOf({}, "nixlbench"));
   for (const std::string& flag : kTheirs)
     EXPECT_TRUE(contains(shown, "--" + flag.substr(0, flag.find('=')))) << flag;
-  // And those of `viaduct bench`, but none of another workload.
+  // nixlbench also has the flags of `viaduct bench`, but no flag of another workload.
   for (const char* flag : {"--op", "--block_sizes", "--local_workers", "--against", "--json"})
     EXPECT_TRUE(contains(shown, flag)) << flag;
   Program run({"--tokens=4"}, {}, "nixlbench");

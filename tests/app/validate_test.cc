@@ -81,7 +81,7 @@ bool isCaught(const std::string& text) {
   return !report || !contradictionsIn(*report).empty();
 }
 
-// Fields on which no other field depends.
+// Fields whose edit no check can find, each with the reason.
 const std::map<std::string, const char*> kAlone{
     {"environment.members[].host.interfaces[].mbit_per_s", "of an interface that is down"},
     {"environment.members[].host.kernel_started", "nothing else depends on it"},
@@ -123,8 +123,8 @@ struct Edits {
   std::set<std::string> missed = {};  // fields
 };
 
-// Edits one number of a file after the other. Without `most`, all of them are edited, by both
-// factors.
+// Edits the numbers of a file, one at a time: all of them by both factors, or about `most` of them
+// by one factor each.
 void edit(const std::string& file, std::optional<std::size_t> most, Edits& out) {
   Document json = Document::parse(textIn(file));
   Numbers numbers;
@@ -164,7 +164,7 @@ TEST_F(ValidateCommand, EveryEditThatContradictsAnotherFieldIsNamed) {
       measured({"pipeline", "file:" + source + ",host,net,host", "--create-source", "1M",
                 "--duration", "20ms", "--repeat", "2"}),
   };
-  // All numbers take half a minute.
+  // An edit of all numbers takes half a minute, so by default only a part is edited.
   const bool whole = ::getenv("VIADUCT_EDIT_ALL") != nullptr;
   Edits edits;
   for (const std::string& file : files) {

@@ -61,7 +61,8 @@ std::vector<Subject> everyBackend() {
   return all;
 }
 
-// The fake backend claims to reach all memory.
+// All backends that move memory between agents, except the fake one, which claims to reach all
+// memory.
 std::vector<Subject> everyBackendOfGpus(std::string_view driver) {
   std::vector<Subject> all;
   const auto add = [&](std::string_view backend, bool gpu_at_a, bool gpu_at_b) {

@@ -1,5 +1,5 @@
-// The contract of every backend between agents, tested with two agents that have no other backend
-// but that of GPUs.
+// The contract of every backend between agents. It is tested with two agents that have only the
+// backend under test and the backend cuda.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   static std::string whyLeftOut();
 
   Settings settings(const std::string& name) const;
-  // VIADUCT_FAULTS of the next open().
+  // Sets VIADUCT_FAULTS for the next open().
   void inject(const std::string& faults) {
     base_.faults = faults;
     base_.faults_allowed = true;
@@ -79,7 +79,7 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
     b_->poll();
   }
 
-  // Memory of an agent, where the end's memory lies.
+  // Allocates memory of an agent, on its GPU if `gpu`.
   static Result<Pin> allocate(Agent& agent, bool gpu, std::uint64_t bytes,
                               AllocateOptions options = {});
   Result<Pin> allocateAtA(std::uint64_t bytes, AllocateOptions options = {}) {
@@ -88,14 +88,15 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   Result<Pin> allocateAtB(std::uint64_t bytes, AllocateOptions options = {}) {
     return allocate(*b_, subject().gpu_at_b, bytes, std::move(options));
   }
-  // Memory of the test there, as long as the test runs.
+  // Returns unpinned memory that lives as long as the test, on a GPU if `gpu`.
   Segment plain(bool gpu, std::uint64_t bytes);
   Segment plainAtA(std::uint64_t bytes) { return plain(subject().gpu_at_a, bytes); }
   Segment plainAtB(std::uint64_t bytes) { return plain(subject().gpu_at_b, bytes); }
-  // The size of a long transfer. A fake GPU copies with this host's processors, several times.
+  // The size of a long transfer. It is smaller for a fake GPU, which copies with this host's
+  // processors.
   static std::uint64_t sized(std::uint64_t bytes) { return onGpus() ? bytes / 8 : bytes; }
 
-  // Bytes that depend on their place and on `salt`.
+  // Fills memory with bytes that depend on their offset and on `salt`.
   static void fill(std::span<std::byte> bytes, std::uint64_t salt);
   static bool holds(std::span<const std::byte> bytes, std::uint64_t salt);
   void fill(const Pin& pin, std::uint64_t salt, Part part = {}) const;
@@ -111,7 +112,7 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   // Waits until `at` knows the other end's pin of that label.
   static void waitForPin(const Peer& at, const std::string& label);
 
-  // Plans a transfer of the backend under test. With memory of GPUs there are two backends.
+  // Plans a transfer over the backend under test. With memory of GPUs the agents have two backends.
   static Result<Transfer> plan(Agent& by, const Peer& peer, OpKind kind, const Selection& local,
                                const Selection& remote, TransferOptions options = {});
   Result<Transfer> plan(OpKind kind, const Selection& local, const Selection& remote,
@@ -122,7 +123,7 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   static std::vector<PathShare> carried(const Path& path);
 
   std::string fake_;  // VIADUCT_FAKE of the next open()
-  // A busy machine delays heartbeats and answers.
+  // These times are long, because a busy machine delays heartbeats and answers.
   Settings base_{.detect = 8h, .grace = 60s};
   base::MovableClock clock_;  // of both agents; a test moves it instead of waiting
   std::optional<PinnedBytes> pinned_bytes_;

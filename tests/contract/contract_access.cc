@@ -61,7 +61,7 @@ TEST_P(BackendContract, ReadOnlyMemoryIsReadAndNeverWritten) {
   EXPECT_TRUE(allAre(contents(*there).bytes(), std::byte{0x3c}));
 }
 
-// The owner could write there, but lets no peer write.
+// The owner itself may write to this memory, but lets no peer write.
 TEST_P(BackendContract, MemoryIsReadOnlyForPeersWhereItsOwnerSaysSo) {
   Segment segment = plainAtB(Pages::kBytes);
   segment.access = MemoryAccess::kReadOnly;

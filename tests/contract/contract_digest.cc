@@ -61,7 +61,7 @@ TEST_P(BackendContract, AReadNamesTheBlocksThatChangedAfterTheirDigests) {
   EXPECT_EQ(transfer->end().corrupt, (Indices{31, 77}));
   // The peer learns nothing from a read that has failed.
   EXPECT_FALSE(b_->waitNote(0s));
-  // The same plan without digests, and with the new ones.
+  // Posts the same plan without digests, and then with the new digests.
   ASSERT_TRUE(transfer->post());
   EXPECT_TRUE(transfer->wait(60s));
   EXPECT_TRUE(transfer->end().corrupt.empty());

@@ -211,7 +211,7 @@ TEST_P(BackendContract, AWithdrawnPinIsRefused) {
   const auto released = there->release();
   ASSERT_TRUE(released) << released.error().text();
   fill(*there, 5);
-  // The post fails, or the transfer does later, depending on whether the news has arrived.
+  // The post fails, or the transfer does later, depending on whether the release is known by then.
   if (transfer->post()) {
     EXPECT_FALSE(transfer->wait(60s));
   }
@@ -241,7 +241,7 @@ TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
     }
 }
 
-// The later pin gets the address of the former one and, if none was staged meanwhile, its number.
+// The later pin gets the address of the released pin, and with host memory also its slot.
 TEST_P(BackendContract, ATransferReachesNoLaterPinOfTheSameMemory) {
   const Segment memory = plainAtB(sized(16 << 20));
   const auto mine = allocateAtA(memory.bytes);

@@ -24,7 +24,7 @@ using Phase = core::LinkState::Phase;
 class FabricContract : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr std::uint64_t kBytes = 16 << 20;
-  // Far more than are in flight at once, but no more than a software device moves in seconds.
+  // These are far more ops than are in flight at once, but a software device moves them in seconds.
   static constexpr std::size_t kMostOps = 16384;
 
   void SetUp() override {
@@ -178,8 +178,8 @@ TEST_P(FabricContract, ABrokenEndpointIsOpenedAgainAndUnfinishedOpsArePostedAgai
   }
 }
 
-// A channel survives only a few breaks in a row, but memory may be withdrawn as often as anybody
-// likes.
+// A channel survives only a few breaks in a row, but a fence is no break: memory may be withdrawn
+// any number of times.
 TEST_P(FabricContract, AFenceThatTheLibraryTellsOfFirstIsNoBreak) {
   for (int i = 0; i < 6; ++i) {
     link(1).fence(channel(1));

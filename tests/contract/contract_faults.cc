@@ -1,5 +1,5 @@
-// The contract under VIADUCT_FAULTS: over every backend each fault hits, shows in the path and in
-// the statistics, and all but corrupt keep every promise.
+// The contract under VIADUCT_FAULTS, over every backend: each fault takes effect, and shows in the
+// path and the statistics. All faults but `corrupt` keep every promise of a transfer.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -44,7 +44,8 @@ class FaultsContract : public BackendContract {
     }
     ASSERT_TRUE(over());
   }
-  // Injected by both agents. With memory of GPUs, both post the stages of a transfer.
+  // The number of faults that both agents have injected. With memory of GPUs, both agents post
+  // stages.
   std::uint64_t injected(FaultKind kind) const {
     std::uint64_t out = 0;
     for (const auto* agent : {&a_, &b_})
@@ -227,7 +228,7 @@ TEST_P(FaultsContract, OtherRailsCarryTheSlicesOfADroppedRail) {
         << ended.error().text();
   }
   EXPECT_GE(injected(FaultKind::kDropRail), 1U);
-  // The rail works again after its time.
+  // The rail works again after the duration of the fault.
   clock_.advance(1s);
   fill(*here_, 6);
   ASSERT_TRUE(transfer->post());

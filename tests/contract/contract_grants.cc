@@ -36,7 +36,7 @@ class GrantContract : public BackendContract {
       pin->emplace(*std::move(made));
       fillWith(**pin, kTheirs);
     }
-    // A free slot, which is the right to no pin.
+    // A released pin leaves a free slot, to which no holder has a right.
     ASSERT_TRUE(b_->allocate(kGranted, {.label = "a/released"})->release());
     here_.emplace(*a_->allocate(kGranted));
     fillWith(*here_, kOurs);
@@ -81,7 +81,7 @@ class GrantContract : public BackendContract {
     VIADUCT_CHECK(transfer.post());
     return transfer.wait(60s);
   }
-  // No byte moves between the two agents, in either direction.
+  // Expects that no byte moves between the two agents, in either direction.
   void expectOutOfReach(const Pin& remote) {
     for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
       for (const char* require : {"", "packed"}) {

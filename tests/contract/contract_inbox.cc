@@ -43,7 +43,7 @@ class InboxContract : public BackendContract {
     fillWith(*there_, std::byte{2});
     comeBehindTheAgents();
   }
-  // A post over local copies small transfers itself.
+  // Blocks over `local` are larger, because post() itself copies small transfers there.
   static std::uint64_t block() { return backend() == "local" ? 32 << 10 : 2 << 10; }
   static std::uint64_t all() { return kAll * kOps * block(); }
   // The blocks of a transfer, in an order in which they do not merge.
@@ -71,8 +71,8 @@ class InboxContract : public BackendContract {
       return plan(kind, part(*here_, i), part(*there_, i), options);
     });
   }
-  // Posts the transfers of a thread over and over, until the test says that it is over. The posts
-  // after that are refused or fail.
+  // Posts the transfers of a thread over and over, until the test sets `over_`. The posts after
+  // that are refused or fail.
   void postUntilOver(std::uint64_t thread) {
     for (bool last = false; !last;) {
       last = over_;
@@ -86,7 +86,7 @@ class InboxContract : public BackendContract {
     for (std::uint64_t i = thread; i < kAll; i += kThreads)
       static_cast<void>(ones_[i].transfer->wait(60s));
   }
-  // Calls `end` while threads post. Then the memory of `pin` is the test's.
+  // Calls `end` while threads post. Afterwards only the test may use the memory of `pin`.
   template <class End>
   void endBesidePosts(End end, const Pin& pin) {
     fake::interruption.with([](auto& one) { one = [] { return false; }; });

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::byte kPoison{0xee};
 
-// The lent blocks of one lane, and its leases for each one of the last lane. A small block is
-// copied within post(), a large one over many polls.
+// The blocks that a lane lends, and its number of leases while the last lane makes one lease. A
+// small block is copied within post(), a large one over many polls.
 struct Shape {
   std::uint64_t bytes, count, leases;
   std::uint64_t plans;  // the most plans of a borrower that gives the lease back
@@ -93,7 +93,7 @@ class LeaseContract : public BackendContract {
   struct Lane {
     Shape shape;
     std::optional<Pin> lent, here;
-    std::vector<std::byte> expected = {};  // by the borrower
+    std::vector<std::byte> expected = {};  // the bytes that the borrower expects
     Handover handover;
     std::uint64_t loans = 0, done = 0, stale = 0, returned = 0, revoked = 0, expired = 0;
   };
@@ -159,10 +159,10 @@ class LeaseContract : public BackendContract {
   // The owner uses the lent memory again, while the borrower still posts.
   class Reuse {
    public:
-    // `look`: copies what was written.
+    // `look`: copies the bytes that the borrower has written.
     Reuse(LeaseContract& test, const Lane& lane, bool look)
         : test_(test), lane_(lane), look_(look) {}
-    // Does not poll the owner, whose callback may call this.
+    // Does not poll the owner, because a callback of the owner may call begin().
     void begin() {
       test_.a_->poll();
       if (look_) after_ = test_.copyOf(*lane_.lent);
@@ -180,8 +180,8 @@ class LeaseContract : public BackendContract {
     }
 
    private:
-    // Some of the bytes first, in microseconds, so that they come before the rest of a running
-    // copy.
+    // Overwrites a few of the bytes first. This takes microseconds, so it comes before the rest of
+    // a running copy.
     static void mark(std::span<std::byte> bytes) {
       constexpr std::size_t kStep = 16 << 10;
       for (std::size_t left = bytes.size(); left > 0; left -= std::min(left, kStep))
@@ -300,7 +300,7 @@ class LeaseContract : public BackendContract {
 
   std::vector<Lane> lanes_{std::size(kShapes)};
   std::atomic<std::uint64_t> transfers_{0};
-  std::uint64_t most_ = 0;  // transfers
+  std::uint64_t most_ = 0;  // the least number of transfers
 };
 
 TEST_P(LeaseContract, NoTransferMovesBytesThatAreNotLent) {
@@ -356,7 +356,7 @@ class HeldBackLeaseContract : public LeaseContract {
     ASSERT_TRUE(transfer_->post());
     ASSERT_EQ(transfer_->state(), TransferState::kRunning);
   }
-  // The held back op could begin now.
+  // Moves the clock so far that the held-back op could begin.
   void passTime(Duration time = 100s) {
     clock_.advance(time);
     for (int i = 0; i < 100; ++i) comeBehindTheAgents();
@@ -405,7 +405,8 @@ TEST_P(HeldBackLeaseContract, GivingBackWaitsForTheOp) {
     for (int i = 0; i < 100; ++i) comeBehindTheAgents();
     EXPECT_EQ(lease_->state(), LeaseState::kLive);
     EXPECT_FALSE(transfer_->post());
-    // In small steps: stages take real time, and the deadline is a time of the clock.
+    // Moves the clock in small steps: stages take real time, and the deadline is a time of the
+    // clock.
     while (transfer_->state() == TransferState::kRunning) passTime(1s);
     const auto done = transfer_->wait(60s);
     ASSERT_TRUE(done) << done.error().text();

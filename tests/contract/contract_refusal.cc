@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096, kRefusedBytes = 48 * kPage;
 
-// Whole pages: a backend may register them with a GPU, which then refuses copies of the test's own
-// that cross the end of a registered page.
+// Aligns memory to whole pages. A backend may register pages with a GPU, which then refuses the
+// test's own copies that cross the end of a registered page.
 Segment inWholePages(Segment memory) {
   if (memory.kind == MemoryKind::kHost)
     memory.address = (memory.address + kPage - 1) / kPage * kPage;

@@ -32,7 +32,7 @@ class Place {
   virtual Segment fresh(const std::string& name, std::uint64_t bytes) = 0;
   // Lets later transfers of a pinned segment fail.
   virtual void damage(const std::string& name) = 0;
-  // Whether it has the bytes of the pattern.
+  // Whether the segment has the bytes of the pattern.
   virtual bool holdsPattern(const std::string& name, std::uint64_t bytes) = 0;
 };
 

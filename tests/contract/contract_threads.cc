@@ -15,10 +15,10 @@ namespace viaduct::testing {
 
 namespace {
 
-constexpr std::uint64_t kEach = 300'000;  // several rails have a slice of it
+constexpr std::uint64_t kEach = 300'000;  // enough for a slice on several rails
 constexpr std::uint64_t kThreads = 4;
 
-// Rounds are few where each costs a process switch or more. A fake GPU copies with the processors.
+// GPU tests have few rounds: a round costs process switches, and a fake GPU copies with processors.
 constexpr int kRounds = 40, kRoundsOnGpus = 10;
 
 }  // namespace

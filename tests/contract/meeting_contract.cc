@@ -70,8 +70,8 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
     return std::async(std::launch::async,
                       [at = options(), request, time] { return sit(at, request, time); });
   }
-  // For a test whose other member may leave again after a short time: tries until it is admitted,
-  // at most for kLong.
+  // Joins in the background, again and again until the group admits the member, at most for kLong.
+  // Use it if another member of the test may leave again after a short time.
   std::future<JoinedMember> insist(const JoinRequest& request) {
     return std::async(std::launch::async, [at = options(), request] {
       JoinedMember joined;
@@ -81,8 +81,9 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
       return joined;
     });
   }
-  // For a member that has to be refused because of the first one, which may not have joined yet:
-  // tries again after a timeout. An attempt lasts longer if the place was too slow to list members.
+  // Joins until the answer is no timeout. Use it for a member that the first member's request rules
+  // out, because the first may not have joined yet. A second attempt lasts longer if the place was
+  // too slow.
   JoinedMember sitUntilAnswered(const JoinRequest& request) const {
     JoinedMember joined;
     Duration time = 200ms;
@@ -96,7 +97,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
                       std::optional<std::uint32_t> rank = {}) const {
     return {.group = "g", .size = size, .rank = rank, .name = name, .about = "about " + name};
   }
-  // A complete group, in which no member asks for a rank.
+  // Returns a complete group, in which no member asks for a rank.
   std::vector<JoinedMember> formed(std::uint32_t size) {
     std::vector<std::future<JoinedMember>> coming;
     for (std::uint32_t i = 0; i < size; ++i)
@@ -454,8 +455,8 @@ TEST_P(MeetingContract, ANameIsFoundOnceItIsPublishedAndVanishesWithItsEntry) {
   EXPECT_TRUE(mentions(gone.error(), "decode-0")) << gone.error().text();
 }
 
-// The server would close the connection for such a name, and the client would retry to its
-// deadline.
+// The server would close the connection for a name beyond the limits, and the client would retry to
+// its deadline.
 TEST_P(MeetingContract, AnEntryBeyondTheLimitsIsRefusedAtOnce) {
   auto place = openMeetingPlace(options());
   ASSERT_TRUE(place);
@@ -602,7 +603,7 @@ TEST_P(MeetingContract, AServerThatLiesIsNotBelievedAndEndsCallsInTime) {
   }
 }
 
-// Programs that can write to the meeting place, and that lack the agents' secret.
+// Some programs can write to the meeting place, but lack the agents' secret.
 TEST_P(MeetingContract, OnlyAnEntryMadeWithTheSecretIsBelieved) {
   const auto open = [&](const std::string& name) {
     Settings settings;

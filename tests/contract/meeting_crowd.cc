@@ -35,7 +35,7 @@ std::size_t numberFrom(const char* name, std::size_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-// Lets this process open so many descriptors, if the system allows it.
+// Lets this process open `count` descriptors, if the system allows it.
 bool raiseDescriptors(std::size_t count) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -131,7 +131,7 @@ TEST_P(MeetingCrowd, AllFindEachOtherAlsoAfterTheServerWasAway) {
       again);
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(failed, 0U);
-  // Each needs some, and a client that waits asks again a few times a second.
+  // Each client needs some requests, and a waiting client asks again a few times a second.
   EXPECT_LE(first, 10 * (1 + met)) << "requests of each";
   EXPECT_LE(again, 10 * (1 + back)) << "requests of each";
 }
@@ -197,7 +197,7 @@ TEST_P(MeetingCrowd, AWaitingSearchEndsWithThePublication) {
       EXPECT_TRUE(value) << value.error().text();
       return Clock::now();
     });
-    // Gives the search time to wait at the server. Without it the test passes too.
+    // The pause lets the search begin to wait at the server. Without the pause the test passes too.
     std::this_thread::sleep_for(GetParam().slow ? 1s : 30ms);
     const auto begun = Clock::now();
     const auto entry = (*publisher)->publish(name, "v", kPatience);

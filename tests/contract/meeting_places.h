@@ -22,8 +22,8 @@ class RunningPlace {
   // The options for a place of the same kind at another address, "127.0.0.1:port". Do not call
   // options() afterwards.
   virtual meet::PlaceOptions optionsAt(const std::string& address) = 0;
-  // Kills the server, and starts it again at the same address. After forget(), or if it keeps
-  // nothing, it comes back empty.
+  // kill() ends the server, and revive() starts it again at the same address. After forget(), or if
+  // it keeps no data, the server comes back empty.
   virtual void kill() = 0;
   virtual void forget() {}  // after kill()
   virtual void revive() = 0;
@@ -39,7 +39,7 @@ struct PlaceKind {
   std::size_t most_value;      // bytes
   std::chrono::seconds lease;  // without a sign of life, a name is free after this time
   double longest_pause;        // of a client that cannot reach the server, in seconds
-  // A client may send so few requests that a test with many would take long.
+  // True: a client may send so few requests that a test with many would take long.
   bool slow = false;
   friend std::ostream& operator<<(std::ostream& out, const PlaceKind& kind) {
     return out << kind.name;

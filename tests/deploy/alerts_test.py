@@ -26,7 +26,7 @@ RULES = os.path.join(ROOT, "deploy", "prometheus", "viaduct-rules.yml")
 GRAFANA = os.path.join(ROOT, "deploy", "grafana")
 PACKAGES = os.environ.get("VIADUCT_PYTHON_INSTALLED", "")
 PROMETHEUS = "127.0.0.1:9090"
-# Beyond this the test has failed; nothing else depends on time.
+# After so many seconds a wait has failed; nothing else depends on time.
 PATIENCE = int(os.environ.get("VIADUCT_PATIENCE", "120"))
 
 
@@ -54,7 +54,7 @@ def anchors(page):
 
 
 def rules():
-    """promtool's unit tests; every alert has one, and a section of its page."""
+    """Runs promtool's unit tests. Every alert has such a test, and a section in the page that it names."""
     tested = os.path.join(os.path.dirname(RULES), "viaduct-rules.test.yml")
     for call in (["check", "rules", RULES], ["test", "rules", tested]):
         ran = subprocess.run(["promtool", *call], check=False, capture_output=True, text=True)
@@ -146,7 +146,7 @@ class Live:
         self.viaduct, self.work, self.processes, self.targets = viaduct, work, [], []
 
     def address(self):
-        """The address of the next one's metrics. Each is a target of its own, so that none waits for another."""
+        """The metrics address of the next process. Each is its own scrape target, so that none waits for another."""
         self.targets.append(f"127.0.0.1:{27180 + len(self.targets)}")
         return self.targets[-1]
 
@@ -165,7 +165,7 @@ class Live:
 
     def agent(self, name, role, env, before=()):
         call = [*before, sys.executable, "-B", os.path.join(HERE, "alert_agents.py"), role]
-        # A busy machine is no lost peer.
+        # A peer that a busy machine delays must not count as lost.
         common = {"VIADUCT_DETECT": "60s", "VIADUCT_GRACE": "60s", "VIADUCT_NAME": name, "VIADUCT_METRICS": self.address(), "PYTHONPATH": PACKAGES}
         return self.start(name, call, {**common, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -122,7 +122,7 @@ class Pod:
         return False
 
     def seconds_to(self, part):
-        """When the last line with this came, or None."""
+        """The time of the last line that contains `part`, or None."""
         return max((at for at, line in self.lines if part in line), default=None)
 
     def finish(self, seconds=120):
@@ -222,7 +222,7 @@ class Cluster:
         return made
 
     def publish(self, workload, name, address):
-        """A pod in the subdomain of a headless service has a name; other services have one for their pod."""
+        """Names a pod in the subdomain of a headless service. The name of any other service leads to its pod."""
         subdomain = pods.pod_of(workload).get("subdomain")
         if subdomain:
             self.names[f"{name}.{subdomain}.{DOMAIN}"] = address

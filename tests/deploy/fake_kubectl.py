@@ -17,7 +17,7 @@ KINDS.update({"serviceaccount": "ServiceAccount", "resourceclaimtemplate": "Reso
 
 
 def render(folder):
-    """As JSON, which is YAML too. Python starts without its packages (-S); only this needs them."""
+    """Renders JSON, which is YAML too. Python starts without its packages (-S), and only this function needs them."""
     kept = os.path.join(os.environ["FAKE_RENDERINGS"], str(zlib.crc32(read(os.path.join(folder, "kustomization.yaml")).encode())))
     if not os.path.exists(kept):
         import site
@@ -38,7 +38,7 @@ def read(path):
 
 
 def tokens(template):
-    """Texts, paths, ranges and ends of a jsonpath."""
+    """Yields the texts, paths, ranges and ends of a jsonpath."""
     for text, braces in re.findall(r"([^{}]+)|\{([^}]*)\}", template):
         yield ("text", text) if text else ("brace", braces)
 

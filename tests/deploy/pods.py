@@ -34,7 +34,7 @@ def containers(workload):
 
 
 def environment(objects, container, secrets, fields):
-    """As the kubelet makes it: envFrom first, then env."""
+    """The container's environment, as the kubelet makes it: envFrom first, then env."""
     out = {}
     for source in container.get("envFrom", []):
         out.update(named(objects, "ConfigMap", source["configMapRef"]["name"])["data"])
@@ -50,6 +50,6 @@ def environment(objects, container, secrets, fields):
 
 
 def command(container, variables):
-    """With $(NAME) expanded; a name that nobody set stays, as in a cluster."""
+    """The container's command with $(NAME) expanded. A name that nobody set stays, as in a cluster."""
     words = container.get("command", []) + container.get("args", [])
     return [REFERENCE.sub(lambda m: variables.get(m[1], m[0]), word) for word in words]

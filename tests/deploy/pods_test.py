@@ -45,7 +45,7 @@ def documented(heading):
 
 def settings(**values):
     lines = "".join(f"          {name}: '{value}'\n" for name, value in values.items())
-    # Indents as the documented patches do, to which it is joined.
+    # Indents the lines like the documented patches, to which the text is joined.
     head = "  - patch: |-\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: viaduct}\n      data:\n"
     return head + lines.replace("          ", "        ")
 
@@ -100,7 +100,7 @@ def python(objects, make, made):
 
 
 def group(objects, make, _):
-    """A pod that dies while it waits is replaced; one that dies in the run ends it, and all get another try."""
+    """A pod that dies while it waits is replaced. A pod that dies in the run ends the run, and all pods try again."""
     one = job(objects, "viaduct-group")
     waiting = [make(one, index) for index in range(3)]
     start(waiting)

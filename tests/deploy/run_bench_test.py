@@ -113,7 +113,7 @@ class RunBench(unittest.TestCase):
         return text
 
     def refused(self, *words, says, left=("Secret-viaduct",)):
-        """Exit code 1 with these words, and nothing left behind."""
+        """Expects exit code 1 with the text `says`, and no objects in the cluster but `left`."""
         text = self.run_it(1, *words, says=says)
         self.assertEqual(self.objects(), sorted(left), text)
 

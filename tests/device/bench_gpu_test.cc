@@ -95,7 +95,8 @@ TEST(BenchOnGpu, WithoutABackendOnlyTheUsableOnesAreMeasured) {
   EXPECT_EQ(backends(kBothVram), (std::set<std::string>{"cuda", "local", "tcp"}));
 }
 
-// A row over the fake driver may be faster than the copies at the start.
+// Compares no rates: over the fake driver, a row may be faster than the copies that measure
+// ceilings.
 TEST(BenchOnGpu, TheCeilingIsMeasuredInTheRun) {
   const Json within = measured(joined(kBothVram, {"--backend", "cuda"}));
   EXPECT_TRUE(has(within.at("conclusion").dump(), "copy within GPU 0 (Fake GPU)"))
@@ -205,7 +206,7 @@ Words swapping(const Words& more = {}) {
       more);
 }
 
-// Fails unless the run ends with that code and says that.
+// Fails unless the run ends with that code and its output contains the texts `said`.
 void swapEnds(int code, const Words& words, const Words& said, const Words& environment) {
   Program run(words, environment);
   EXPECT_EQ(run.finish(), code) << run.out() << run.err();
@@ -275,7 +276,8 @@ TEST(SwapOnGpu, ACopyThatWritesOutsideItsBlockIsFound) {
              withDriver({"VIADUCT_CUDA_KERNEL_BELOW=0",
                          std::string("FAKE_CUDA_FAIL=overrun:") + which + ":1"}));
   };
-  // One copy of the run of 16 blocks, and 16 calls, are checked at once. Then the warm-up begins.
+  // The first check makes one copy of all 16 blocks, and then 16 calls of one block each. Copy 18
+  // belongs to the warm-up.
   found("1", {"viaduct: " + guard, "not every row is valid"}, {"--output", "json"});
   found("17", {"one call a block: " + guard}, {"--output", "json"});
   found("18", {guard}, {"--output", "json"});
@@ -296,7 +298,7 @@ TEST(SwapOnGpu, ErrorsNameTheCause) {
            {"CUDA_ERROR_OUT_OF_MEMORY", "1024 blocks of 64 KiB and their guards need 128.1 MiB",
             "use a smaller --batch"},
            withDriver({"FAKE_CUDA_MEMORY=8388608"}));
-  // At most 480 calls measure the ceilings.
+  // At most 480 calls measure the ceilings, so call 520 belongs to a row.
   swapEnds(1, swapping(), {"cuMemcpyAsync", "700"},
            withDriver({"VIADUCT_CUDA_KERNEL_BELOW=0", "FAKE_CUDA_FAIL=cuMemcpyAsync:520:700"}));
   swapEnds(0, swapping(), {"ceiling of out: not measured: ", "cuMemHostAlloc"},

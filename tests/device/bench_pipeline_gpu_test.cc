@@ -80,7 +80,7 @@ class PipelineOnGpu : public ::testing::Test {
       }
     }
     EXPECT_EQ(found, stages) << pipeline;
-    // Each stage alone, together and as a leg of the pipeline.
+    // Each stage is checked alone, together with the others, and as a leg of the pipeline.
     EXPECT_EQ(checked, stages.size() == 1 ? 1 : 3 * stages.size()) << pipeline;
   }
   static void refused(int code, const Words& words, const Words& texts, const Words& environment) {
@@ -224,7 +224,7 @@ class EndlessChain : public PipelineOnGpu {
     const int code = program_->finish();
     const bool gone = waitGone(worker_);
     EXPECT_TRUE(gone);
-    if (!gone) ::kill(worker_, SIGKILL);  // the terminal has no end before
+    if (!gone) ::kill(worker_, SIGKILL);  // until then the terminal has no end
     rest.join();
     return code;
   }

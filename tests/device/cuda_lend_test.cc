@@ -114,7 +114,7 @@ TEST_F(CudaLend, ReadOnlyMemoryIsNotLent) {
   EXPECT_NE(text().find("not \"weights\": the pin is read-only"), std::string::npos) << text();
 }
 
-// The address is in use again, by memory that is not pinned.
+// After the free, other memory that is not pinned gets the same address.
 TEST_F(CudaLend, MemoryThatWasFreedIsNotLent) {
   startApart();
   const Segment near = device(0, 0, kMiB);
@@ -148,7 +148,7 @@ TEST_F(CudaLend, ThePeersProtocolIsChecked) {
   link().addPin(
       {.info = {.kind = MemoryKind::kDevice, .address = far.address, .bytes = far.bytes, .slot = 1},
        .key = cuda::encodeKey(*key)});
-  cuda::MemoryOffer offer{.pin = key->pin, .all = 1};  // nobody asked
+  cuda::MemoryOffer offer{.pin = key->pin, .all = 1};  // an offer that nobody asked for
   offer.ranges.push_back({.base = far.address, .bytes = far.bytes, .buffer_id = 1});
   link().receive(cuda::encode(offer), {});
   EXPECT_EQ(link().state().phase, core::LinkState::Phase::kUnusable) << text();

@@ -107,7 +107,7 @@ TEST_F(CudaMove, MoreOpsThanABatchHasArriveOnce) {
   EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
   const auto& moved = std::get<core::Moved>(done()[0]);
   EXPECT_EQ(moved.bytes, 8 * kMiB);
-  EXPECT_EQ(moved.batches, 7U);  // the first ones are smaller
+  EXPECT_EQ(moved.batches, 7U);  // the first batches are smaller
   EXPECT_EQ(moved.by_kernel, 16384U);
   for (const core::Op& op : ops)
     ASSERT_TRUE(same(here.subspan(op.local - addressOf(here), op.bytes),

@@ -77,7 +77,7 @@ class CudaPair : public ::testing::Test {
     return reinterpret_cast<std::uintptr_t>(memory.data());
   }
 
-  // `count` equal blocks, at twice their size from each other on the remote side.
+  // `count` equal blocks: adjacent on the local side, twice their size apart on the remote side.
   static std::vector<core::Op> blocks(std::uint64_t local, std::uint64_t remote,
                                       std::uint64_t bytes, std::size_t count) {
     std::vector<core::Op> out;
@@ -102,8 +102,8 @@ class CudaPair : public ::testing::Test {
     EXPECT_TRUE(pair_->run([&] { return ended() == ops.size(); }));
     return failure();
   }
-  // Opens both backends, and writes a MiB of host memory to a GPU, so that it is registered.
-  // Returns the op, for further posts.
+  // Opens both backends, and writes a MiB of host memory to a GPU, so that the host memory is
+  // registered. Returns the op, for further posts.
   std::vector<core::Op> startAndMoveOnce(const Variables& variables = {}) {
     start(variables);
     const auto here = host(0, 0, kMiB);

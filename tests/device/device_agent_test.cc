@@ -93,7 +93,7 @@ class DeviceAgents : public ::testing::Test {
   std::optional<Peer> b_peer_;
 };
 
-// Over one network backend.
+// Transfers in stages over one network backend.
 class DeviceStages : public DeviceAgents, public ::testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override { open(GetParam()); }
@@ -190,7 +190,8 @@ TEST_P(DeviceStages, HostMemoryOfTheStagesIsRegistered) {
   EXPECT_EQ(fakeCudaBytesPageable(), pageable);
 }
 
-// The owner of the memory frees it under its pin. The error says so, and the pair goes on.
+// The owner frees its memory under the pin. The error says so, and other transfers of the pair
+// work.
 TEST_P(DeviceStages, MemoryThatWasFreedIsDenied) {
   const OnDevice device(1);
   CUdeviceptr address = allocate(2 * kMiB);
@@ -278,7 +279,7 @@ TEST_F(DeviceDirect, ADeviceWithoutMemoryIsExhausted) {
   EXPECT_TRUE(a_->allocate(kMiB, {.device = 0}));
 }
 
-// No later transfer of that GPU works, and all other transfers do.
+// After a GPU breaks, no later transfer of that GPU works, and all other transfers do.
 TEST_F(DeviceDirect, ABrokenGpuBreaksNothingElse) {
   const Pin here = gpu(*a_, kMiB, "", 0);
   const Pin there = gpu(*b_, kMiB, "there", 0);

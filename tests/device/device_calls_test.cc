@@ -41,7 +41,8 @@ std::vector<Case> cases() {
   return all;
 }
 
-// A call that gives something back. If it fails, that stays.
+// Whether a call gives something back to the driver. If such a call fails, the driver keeps the
+// thing.
 bool givesBack(std::string_view call) {
   for (const char* part :
        {"Free", "Destroy", "Release", "Unload", "Unregister", "Unmap", "Close", "PopCurrent"})
@@ -51,7 +52,7 @@ bool givesBack(std::string_view call) {
 
 class DeviceCalls : public ::testing::TestWithParam<Case> {
  protected:
-  // Does something, and once more if it failed.
+  // Runs the action, and repeats it if it failed.
   template <class Value>
   Value must(const std::function<Result<Value>()>& action) const {
     Result<Value> got = action();

@@ -14,8 +14,8 @@
 namespace viaduct::testing {
 namespace {
 
-// How a value is passed: a pointer, a number or a struct, its bytes, and for a pointer the bytes
-// of its target, if the type of that is complete.
+// How a value is passed: its kind (1 a pointer, 2 a number, 3 a struct) and its size. A pointer
+// also has the size of its target, if the target's type is complete.
 struct Passed {
   int kind = 0;
   std::size_t bytes = 0;
@@ -51,7 +51,7 @@ TEST(DriverTable, HasTheNamesVersionsAndParametersOfTheHeader) {
 #undef VIADUCT_COMPARE
 }
 
-// The structs that a function reads or fills.
+// Compares values of enums, and offsets of fields in structs, with those of the header.
 TEST(DriverTable, HasTheValuesOfTheHeader) {
   EXPECT_EQ(int(cuda::CUdeviceAttribute::kHandleTypePosixFd),
             int(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));

@@ -20,7 +20,7 @@ inline const bool kDriverIsFake = kCudaUnderTest != kRealDriver;
       !why.empty())                                                                        \
   GTEST_SKIP() << why
 
-// Skips a test of calls that fail on command.
+// Skips a test whose calls have to fail on command, unless the driver is the fake one.
 #define VIADUCT_SKIP_OVER_A_REAL_DRIVER() \
   if (!::viaduct::testing::kDriverIsFake) GTEST_SKIP() << "only the fake driver fails on command"
 

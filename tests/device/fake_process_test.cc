@@ -93,7 +93,8 @@ void runPair(const std::function<void(Line)>& one, const std::function<void(Line
   expectEnd(first, status_of_one);
 }
 
-// Tells the other end of memory with a text, and waits until that has changed it.
+// Sends the other end a handle of memory with a text, and waits until the other end changed the
+// text.
 void ownLegacy(Line line) {
   const OnDevice device;
   const CUdeviceptr memory = allocate(1000);
@@ -257,7 +258,7 @@ TEST(FakeProcess, TheEnvironmentSaysWhichCallsFail) {
   ::unsetenv("FAKE_CUDA_FAIL");
 }
 
-// The error text of a driver that starts with this environment.
+// Expects this error text from a driver that starts with this environment.
 void expectError(const char* name, const char* value, const std::string& text) {
   ::setenv(name, value, 1);
   expectEnd(start([&] {

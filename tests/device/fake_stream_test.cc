@@ -103,7 +103,7 @@ TEST(FakeStream, AHostFunctionMayCallNothing) {
   EXPECT_EQ(inside, CUresult::kNotPermitted);
 }
 
-// In contrast to a function of cuLaunchHostFunc.
+// A function of cuLaunchHostFunc, in contrast, is not called after a failure.
 TEST(FakeStream, ACallbackIsCalledAfterAFailureToo) {
   const OnDevice device;
   const CUstream stream = newStream();
@@ -181,7 +181,7 @@ TEST(FakeStream, AnEventAndAStreamAreOfOneContext) {
   EXPECT_EQ(fakeApi().eventRecord(event, newStream()), CUresult::kInvalidHandle);
 }
 
-// After a failure on the device every later call in its context fails, and no other context's.
+// After a failure on the device, every later call in its context fails. Other contexts go on.
 TEST(FakeStream, AFailureOnTheDeviceStays) {
   const OnDevice other(1);
   const OnDevice device(0);

@@ -251,7 +251,7 @@ TEST_F(GpuDigests, OfBlocksOfAnySizeAtAnyAddressAreThoseOfTheHost) {
   expectRight(blocks);
 }
 
-// More than the GPU gets at once.
+// The blocks exceed the bytes and the number of blocks that the GPU gets at once.
 TEST_F(GpuDigests, OfManyBlocksAndOfLargeOnesAreThoseOfTheHost) {
   fill(200 << 20);
   expectRight({{.address = 24, .bytes = gpu_->size() - 31}});

@@ -1,5 +1,5 @@
 // Copies between memory of a GPU of two processes, over the fake driver and over NVIDIA's: legacy
-// handles, descriptors of virtual memory, and the way back of what was lent.
+// handles, descriptors of virtual memory, and the return of lent memory.
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -25,7 +25,7 @@ constexpr const char* kBytes = "4194304";
 struct Lent {
   const char* name;
   const char* way;
-  std::optional<MemoryClass> kind;  // without: Agent::allocate makes it
+  std::optional<MemoryClass> kind;  // none: Agent::allocate makes the memory
   bool virtual_memory = true;       // whether the driver has it
   friend void PrintTo(const Lent& lent, std::ostream* out) { *out << lent.name; }
 };
@@ -104,7 +104,7 @@ class GpuProcess : public ::testing::TestWithParam<Lent> {
   static void expectWay(const std::string& moved) {
     EXPECT_NE(moved.find(GetParam().way), std::string::npos) << moved;
   }
-  // A writes its GPU's memory to B's, and so maps it.
+  // A writes its GPU's memory to the memory of B, and so maps B's memory.
   void borrow(const std::string& remote = "gpu") {
     fill(*a_, 7);
     expectWay(move(*a_, "write", "b", "gpu", remote));
@@ -176,7 +176,7 @@ TEST_P(GpuProcess, AStoppedPeerIsReportedAndSettlesWhenItIsDead) {
   waitUntilSettled(*b_, "a");
 }
 
-// The owner dies while its peer copies. The peer's own memory works on, and so does a new owner's.
+// The owner dies while its peer copies. Copies of the peer's own memory and of a new owner's work.
 TEST_P(GpuProcess, AKilledOwnerFailsOnlyTheCopiesOfItsMemory) {
   borrow();
   a_->must("storm t");

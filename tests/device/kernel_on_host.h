@@ -28,9 +28,9 @@ inline thread_local KernelPlace gridDim, blockDim, blockIdx, threadIdx;
 
 namespace viaduct::testing {
 
-// Called before each access of a kernel with the size of the access, which its address has to be a
-// multiple of. Returns the place of these bytes in the host's memory. An exception ends the launch.
-// Null: the addresses are the host's.
+// Called before each access of a kernel. `bytes` is the size of the access; the address has to be a
+// multiple of it. Returns the place of the accessed bytes in the host's memory. An exception ends
+// the launch. If find_kernel_bytes is null, the addresses are the host's.
 enum class KernelAccess { kLoad, kStore };
 using FindKernelBytes = void* (*)(std::uint64_t address, std::size_t bytes, KernelAccess access);
 inline thread_local FindKernelBytes find_kernel_bytes = nullptr;

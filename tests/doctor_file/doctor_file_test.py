@@ -21,7 +21,7 @@ MOST_BYTES = 15_000_000
 MOST_SECONDS = 30
 OLDEST_KERNEL = (4, 18)
 LOG = "n1:77:99 [0] NCCL WARN NET/IB: Got completion from peer with status=IBV_WC_LOC_PROT_ERR(4) vendor_err=81\n"
-# A root folder of its own needs root, or a user namespace.
+# Changing the root folder needs root, or a user namespace.
 AS_ROOT = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
 
 

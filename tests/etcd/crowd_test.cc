@@ -1,6 +1,6 @@
 // Many processes start at the same instant, round after round under one name. Before each round,
-// the processes of another one are killed at a random moment. Every complete group has to be right.
-// VIADUCT_MEET_ROUNDS sets the number of rounds, of 64 processes each; VIADUCT_SEED sets the
+// the processes of an extra round are killed at a random moment. Every complete group has to be
+// right. VIADUCT_MEET_ROUNDS sets the number of rounds, of 64 processes each; VIADUCT_SEED sets the
 // moments.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

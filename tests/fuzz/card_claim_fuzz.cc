@@ -1,5 +1,5 @@
 // Any bytes as the claim of a card: no crash, and an accepted claim encodes to the same bytes and
-// has a key. What a narrowing adds never widens the right to a label.
+// has a key. A further narrowing never widens the right to a label.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -73,7 +73,8 @@ std::vector<Sample> samples() {
     }
     return sampleOf(stream.bytes());
   };
-  // An open with a claim of four bytes, because the sizes below are filled with 0x41.
+  // This open frame has a valid claim. The open frame below has none, because all its bytes are
+  // 0x41.
   base::Writer open;
   FrameSealer sealer{kSessionFrames};
   const auto payload = base::encode(Key{9}, base::Bytes(4, std::byte{0x41}));

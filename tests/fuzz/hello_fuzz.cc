@@ -19,7 +19,7 @@ void roundTrip(ByteSpan payload) {
   if (message && !viaduct::base::sameBytes(encode(*message), payload)) std::abort();
 }
 
-// For messages with texts for people, which decoding makes printable.
+// Decoding makes texts for people printable, so a decoded message may encode to other bytes.
 template <class Message>
 void secondRoundTrip(ByteSpan payload) {
   if (const auto message = decode<Message>(payload)) roundTrip<Message>(encode(*message));

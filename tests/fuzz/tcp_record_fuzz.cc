@@ -41,7 +41,7 @@ void tryLevel(Privacy level, std::span<const std::byte> bytes) {
 }  // namespace
 
 namespace viaduct::fuzz {
-// What a genuine end sends under other keys.
+// Samples are the bytes that a genuine end sends under other keys.
 std::vector<Sample> samples() {
   std::vector<Sample> out;
   std::vector<std::byte> memory(100, std::byte{1});

@@ -3,7 +3,8 @@
 # its groups or of the doctor, or starts with more shared libraries than it needs.
 set -euo pipefail
 for file in "$@"; do
-  # A stripped shared object has only dynamic symbols. The module exports none of them.
+  # Lists both kinds of symbols: a stripped library has only dynamic ones, and the module exports
+  # none of Viaduct's.
   symbols=$({ nm --demangle --defined-only "$file" && nm --demangle --dynamic --defined-only "$file"; } 2>/dev/null || true)
   case $file in
     *libviaduct*)

@@ -34,7 +34,7 @@ class FakeKube {
   void configure(const std::string& user, const std::string& cluster = "") {
     configureAt(url_, user, cluster);
   }
-  // As above, for a server at another address.
+  // Like configure(), for a server at another address.
   void configureAt(const std::string& url, const std::string& user = "",
                    const std::string& cluster = "") {
     std::ofstream(config()) << "current-context: c\nclusters:\n- name: k\n  cluster: {\"server\":\""

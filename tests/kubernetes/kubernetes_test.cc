@@ -45,7 +45,7 @@ class Kubernetes : public ::testing::Test {
   std::future<std::string> findLater(MeetingPlace& at, const std::string& name) const {
     return std::async(std::launch::async, [&at, name] { return found(at, name); });
   }
-  // Waits until the fake server says so.
+  // Waits until the fake server gives this answer to the command.
   void until(const std::string& command, const std::string& answer) {
     const auto end = Clock::now() + kLong;
     std::string last;
@@ -233,7 +233,7 @@ TEST_F(Kubernetes, AnAgentThatWasNotRenewedIsNotBelieved) {
   EXPECT_EQ(dead.error().code, Code::kTimeout);
   EXPECT_TRUE(has(dead.error(), "has not renewed") && has(dead.error(), "pod-7_1_x"))
       << dead.error().text();
-  // An edit is no renewal. A renewal is one, also by a clock that is wrong.
+  // An edit does not count as a renewal. A new renewTime does, even one of a wrong clock.
   auto later = findLater(*at, "b");
   until("count watch", "1");
   const int gets = kube_.count("get");

@@ -1,10 +1,12 @@
 // Preloaded into the program: copies between processes that go wrong but report success.
-// LIE sets the kind of fault, LIE_PART the part of the copies: 0.5. LIE_WHEN limits it to these:
+// LIE sets the kind of fault, LIE_PART the fraction of faulty copies: 0.5. LIE_WHEN limits the
+// faults to some copies:
 //   thread: copies by other threads than the main one
 //   overlap: copies while another one runs
 //   row: copies from the 64th on that follow each other without a pause
 //   close: copies that follow the one before within 50 us
-//   same: copies of the same bytes as the copy before to this place
+//   same: copies whose local memory has the same bytes as at its last copy
+// The kinds of LIE:
 //   skip: copies nothing           short: leaves out the last half
 //   swap: exchanges the first two pieces     shift: moves all bytes up by 8
 //   stale: repeats the bytes of an earlier copy    flip: flips one bit
@@ -65,7 +67,7 @@ bool isInALongRow() {
   return ++row >= 64;
 }
 
-// True if the last copy of these bytes to this place, or from there, was of the same bytes.
+// True if the local memory has the same bytes as at the last copy to or from it.
 bool repeats(const Pieces& local) {
   static std::mutex mutex;
   static std::map<const void*, std::uint64_t> known;

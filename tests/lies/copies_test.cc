@@ -78,8 +78,8 @@ TEST_F(Copies, ThatAreSkippedCloseToTheOneBeforeAreCaught) {
   expectCaught(benchWhen("close", {"--iterations", "2000"}));
 }
 
-// Nothing repeats its bytes, so nothing is skipped. A read is skipped, because its source repeats
-// its bytes.
+// No write has the bytes of the write before it, so this lie skips no copy here. It would skip
+// reads, because their source repeats its bytes.
 TEST_F(Copies, OfTheSameBytesAreNotSkippedUnseen) {
   const std::string out = benchWhen("same", {"--iterations", "2000"});
   EXPECT_EQ(count(out, "CORRUPT"), 0U) << out;

@@ -16,9 +16,9 @@ using base::kMiB;
 class AssemblyTest : public MoverFixture {
  protected:
   static constexpr std::uint64_t kBytes = 20 * kMiB + 5, kChunk = 8 * kMiB;
-  static constexpr std::uint64_t kWhole = 7;  // the number of most tests' object
+  static constexpr std::uint64_t kWhole = 7;  // Work::whole of most tests' works
 
-  // Works become parts whatever the size of parts is.
+  // Each of these works becomes one part of the upload, even if it exceeds the option `part`.
   explicit AssemblyTest(std::uint32_t retries = 8)
       : MoverFixture({.part = 5 * kMiB, .connections = 4, .retries = retries}) {
     for (std::uint64_t i = 0; i < memory_.size(); ++i) memory_[i] = i * 0x9E3779B97F4A7C15U;

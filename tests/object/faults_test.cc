@@ -14,7 +14,7 @@ class ObjectFaults : public ObjectTest {
     tell("fault " + fault);
     return read(memory_, "k");
   }
-  // Begins a transfer, and waits until the server holds as many requests of it back.
+  // Begins a transfer, and waits until the server holds back `hung` of its requests.
   void begin(OpKind kind, std::uint64_t bytes, const std::string& fault, int hung = 1,
              Duration deadline = 60s) {
     tell("fault " + fault);

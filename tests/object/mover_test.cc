@@ -79,7 +79,7 @@ TEST_F(OneConnectionTest, ALookThatTimedOutHoldsUpNoOther) {
   tell("put kv slow 8");
   tell("put kv fast 8");
   tell("fault HEAD hang 1000 slow");
-  // libcurl cuts a silent connection after 20 s.
+  // The second look takes less than the 20 s after which libcurl cuts the first look's connection.
   const auto slow = mover_->look({"kv", "slow"}, 300ms);
   ASSERT_FALSE(slow);
   EXPECT_EQ(slow.error().code, Code::kTimeout) << slow.error().text();

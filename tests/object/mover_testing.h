@@ -67,7 +67,7 @@ class MoverFixture : public ::testing::Test {
                           .bytes = bytes});
   }
 
-  // Returns the number of the slice, or nothing if there is no room. The link follows from it.
+  // Returns the slice's number, or nothing if there is no room. The number also selects the link.
   std::optional<std::uint64_t> post(OpKind kind, std::vector<core::Op> ops,
                                     std::uint64_t whole = 0) {
     const std::uint64_t number = ++last_;

@@ -1,5 +1,5 @@
-// The same client against s3rver, a server that others wrote (npm install -g s3rver). It is looked
-// for in the variable S3RVER and in PATH.
+// Tests our client against s3rver, a server that others wrote (npm install -g s3rver). The test
+// looks for s3rver in the variable S3RVER and in PATH.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -52,7 +52,7 @@ TEST_F(S3rver, KeepsObjectsOfOneRequestAndOfManyParts) {
   }
 }
 
-// It does not check signatures of version 4, so a wrong secret would pass.
+// s3rver does not check signatures of version 4, so a wrong secret would pass.
 TEST_F(S3rver, RefusesAnUnknownKey) {
   more_["AWS_ACCESS_KEY_ID"] = "OTHER";
   open();

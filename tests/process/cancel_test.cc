@@ -7,8 +7,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Long times, because a peer that does not confirm within the grace counts as lost, even on a slow
-// machine.
+// The times are long, because a peer that does not confirm within the grace counts as lost, even on
+// a slow machine.
 class Cancelled : public ::testing::TestWithParam<DataPath> {
  protected:
   // Cancels a post in its middle, and then gives the buffers of both ends another use.
@@ -44,7 +44,7 @@ class Cancelled : public ::testing::TestWithParam<DataPath> {
 TEST_P(Cancelled, AWriteInTheMiddle) { cancelInTheMiddle(OpKind::kWrite); }
 TEST_P(Cancelled, AReadInTheMiddle) { cancelInTheMiddle(OpKind::kRead); }
 
-// A long detection time, so that no peer counts as lost for its silence during a test.
+// The detection time is long, so that no peer counts as lost for its silence during a test.
 class TakenBack : public ::testing::TestWithParam<DataPath> {
  protected:
   static constexpr auto kGrace = 500ms;

@@ -313,7 +313,7 @@ void CheckedTraffic::releaseUntilStopped() {
   }
 }
 
-// Waits long for a peer that was stopped in a copy: it leaves the copy once the test continues it.
+// A peer that was stopped in a copy leaves the copy once it continues, so this may wait long.
 void CheckedTraffic::becomesOurs(Memory& memory) {
   ++releases_;
   const Status released = memory.pin->release();

@@ -66,7 +66,7 @@ class Classes : public ::testing::TestWithParam<DataPath> {
     Storm& storm = *third_urgent_->storm;
     EXPECT_TRUE(storm.finished(storm.done() + 2)) << storm.failure(0s)->text();
   }
-  // All callbacks have run then.
+  // Closes the agent. When this returns, all callbacks have run.
   void endAgent() {
     target_.reset();
     survivor_.reset();
@@ -134,7 +134,7 @@ TEST_P(Classes, APeerIsFrozenAndContinues) {
   expectEachPostEndedOnce();
 }
 
-// More transfers than a rail takes.
+// The frozen peer has more background transfers than a rail takes at once.
 TEST_P(Classes, AFrozenPeerHasManyBackgroundTransfers) {
   constexpr std::size_t kMany = 5000;
   const auto memory = survivor_->memory(kUrgent, "");
@@ -165,7 +165,8 @@ TEST_P(Classes, AFrozenPeerHasManyBackgroundTransfers) {
   EXPECT_EQ(urgent_ends, 3U);
 }
 
-// All ways but ofi, whose rails are those of ucx, and which takes longer to open.
+// All data paths but ofi, whose rails run the same code as those of ucx, and which opens more
+// slowly.
 std::vector<DataPath> ways() {
   std::vector<DataPath> all(std::begin(kDataPaths), std::end(kDataPaths));
   std::erase_if(all, [](const DataPath& path) { return std::string_view(path.backend) == "ofi"; });

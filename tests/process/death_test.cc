@@ -178,7 +178,7 @@ TEST_P(PeerDies, AndIsReachedAgainAtTheSameAddressByTheSurvivor) {
   EXPECT_GT(peer->epoch(), epoch);
 }
 
-// Descriptors of processes that this process holds.
+// The number of pidfds that this process holds.
 int processDescriptors() {
   int count = 0;
   for (const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -194,7 +194,7 @@ class PeersDieInACopy : public ::testing::TestWithParam<DataPath> {
   Survivor survivor_{GetParam(), 2s};
 };
 
-// Most of them are lost while they are frozen inside a chunk, which only their death ends.
+// Most peers are lost while they are frozen inside a chunk, which only their death ends.
 TEST_P(PeersDieInACopy, AndLeaveNoDescriptors) {
   const auto data = survivor_.memory(Survivor::kData, "target");
   std::vector<Peer> peers;  // held, but not asked whether they are settled
@@ -213,7 +213,7 @@ TEST_P(PeersDieInACopy, AndLeaveNoDescriptors) {
   EXPECT_EQ(processDescriptors(), 0);
 }
 
-// A system call's copy ends before its process stops.
+// Only mapped memory is tested, because a copy by a system call ends before its process stops.
 INSTANTIATE_TEST_SUITE_P(Ways, PeersDieInACopy, ::testing::Values(kDataPaths[0]),
                          [](const auto& path) { return std::string(path.param.name); });
 INSTANTIATE_TEST_SUITE_P(Ways, PeerDies, ::testing::ValuesIn(kDataPaths),

@@ -26,7 +26,7 @@ class Draining : public ::testing::TestWithParam<DataPath> {
     victim_->must("plan t " + kind + " survivor data target 65536");
     victim_->must("storm t");
   }
-  // The same under a lease.
+  // The victim writes the survivor's memory under a lease, without a pause.
   void stormUnderLease() {
     memory_.emplace(survivor_.memory(Survivor::kData, "target"));
     auto lease = survivor_.agent().lease(
@@ -64,7 +64,7 @@ class Draining : public ::testing::TestWithParam<DataPath> {
   std::optional<Lease> lease_;
 };
 
-// The post that runs ends, and the next one is refused.
+// At the drain the running post ends, and the next post is refused.
 void Draining::drainUnderStorm(const std::string& kind) {
   storm(kind);
   const auto rest = survivor_.agent().drain(60s);
@@ -107,8 +107,8 @@ TEST_P(Draining, RevokesTheLeaseOfAPeerThatGoesOnAtTheDeadline) {
   EXPECT_EQ(memory_->differ(0x22), 0);
 }
 
-// The peer is stopped, perhaps inside a copy. The drain ends in time, and says whether memory is
-// free by the error of revoke().
+// The peer is stopped, perhaps inside a copy. The drain ends in time, and the error of revoke()
+// says whether memory is free.
 TEST_P(Draining, EndsAtItsDeadlineWhenAPeerIsFrozen) {
   stormUnderLease();
   victim_->process().stop();

@@ -15,7 +15,7 @@ inline KvLayout eightLayers(std::uint64_t address) {
       KvArrangement::kApart, address, 2);
 }
 
-// Both blocks.
+// The indices of both blocks.
 inline const std::array<Indices, 1> kTwoBlocks{{{0, 1}}};
 
 }  // namespace viaduct::testing

@@ -1,5 +1,5 @@
-// A process drains that meets its peers at an etcd: it gives up its name first, and a successor
-// takes it while the old process still has work.
+// A process that meets its peers at an etcd drains: it gives up its name first, and a successor
+// takes the name while the old process still has work.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 

@@ -16,8 +16,8 @@ constexpr auto kSlack = 500ms + 10s;  // the promised time, and 10 s for a busy 
 
 class PeerFreezes : public ::testing::TestWithParam<DataPath> {
  protected:
-  // Waits until the survivor's memory at the target side is free: its session is over, and it is
-  // settled. A peer that froze inside a chunk has to continue before. Returns whether memory was
+  // Waits until the survivor's memory at the target side is free: the session is over, and the peer
+  // is settled. Continues the victim if it froze inside a chunk. Returns whether the memory was
   // free without that.
   bool waitFree(const Peer& peer, std::uint64_t epoch) {
     const auto stopped = Clock::now();
@@ -176,7 +176,8 @@ class ReleaseFromAFrozenPeer : public ::testing::TestWithParam<DataPath> {
     return peer.settled();
   }
 
-  // A running peer that gets no processor for some milliseconds counts as stopped.
+  // Tries again, because a running peer that gets no processor for some milliseconds counts as
+  // stopped.
   void expectRelease() {
     const auto end = Clock::now() + 20s;
     Status released = Ok{};
@@ -236,7 +237,7 @@ TEST_P(ReleaseFromAFrozenPeer, IsOverWhenThePeerIsKilled) {
   EXPECT_EQ(target.differ(0x22), 0);
 }
 
-// After the agent has closed, only the Pins and Peers that outlive it can tell.
+// After the agent has closed, only Pins and Peers that outlive it report whether memory is free.
 TEST_P(ReleaseFromAFrozenPeer, IsReportedAfterTheAgentHasClosed) {
   for (const bool frozen : {false, true, true, true, true}) {
     SCOPED_TRACE(frozen ? "frozen" : "running");

@@ -97,7 +97,7 @@ class Holder {
     if (reached) reached_.push_back(" [" + what + "]");
   }
 
-  // Makes its own agent believe that it may read and write the pin.
+  // Makes this process's own agent believe that it may read and write the pin.
   Status believe(const agent::PinMessage& message) {
     VIADUCT_CHECK(owner_->ready(20s));
     const auto held = impl_->hold();
@@ -141,7 +141,8 @@ class Holder {
       tried("a lease of another",
             post(agent_->plan(kind, *borrowed, whole(here_->info())), false).has_value());
   }
-  // Without Viaduct, as the page about security says: the kernel protects users from one another.
+  // Attempts without Viaduct: the kernel protects users from one another, as the page on security
+  // says.
   void byKernel(pid_t owner, const PinInfo& pin) {
     const iovec mine{here_->bytes().data(), 8};
     const iovec theirs{reinterpret_cast<void*>(pin.address), 8};
@@ -161,8 +162,8 @@ class Holder {
     liar.send(FrameType::kBackend,
               base::encode(agent::BackendMessage{.backend = backend, .bytes = bytes}));
   }
-  // The owner's next message to that backend, as `decode` reads it. Files of memory in between are
-  // an attempt that reached it.
+  // The owner's next message to that backend, as `decode` reads it. If memory files come in
+  // between, they count as an attempt that reached the pin.
   template <class Message>
   std::optional<Message> answer(LyingPeer& liar, std::string_view backend, auto decode) {
     for (;;) {
@@ -213,7 +214,7 @@ class Holder {
       tried(store ? "a staged write" : "a staged read", said && !said->error);
     }
   }
-  // It has no right to any of these. The owner's test sees what they change.
+  // The liar has no right to send any of these frames. The owner's test checks what they change.
   void byNews(LyingPeer& liar, const agent::PinMessage& pin) {
     liar.send(FrameType::kMark, base::encode(agent::MarkMessage{{.stream = 7, .number = 1}}));
     liar.send(FrameType::kUnpin, base::encode(agent::UnpinMessage{pin.info.slot}));

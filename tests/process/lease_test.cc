@@ -108,7 +108,7 @@ void LeasedMemory::freeze(MemoryAccess access) {
 TEST_P(LeasedMemory, IsNotReadByABorrowerThatFroze) { freeze(MemoryAccess::kReadOnly); }
 TEST_P(LeasedMemory, IsNotWrittenByABorrowerThatFroze) { freeze(MemoryAccess::kReadWrite); }
 
-// The survivor borrows, and the owner ends.
+// The survivor borrows the victim's memory, and then the victim's process ends.
 class LostOwner : public LeasedMemory {
  protected:
   void borrowAndStorm() {

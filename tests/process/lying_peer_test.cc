@@ -26,7 +26,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kAtOnce = 4;
-// A busy machine stays far below these limits. They are far below the faults that they are for.
+// These limits are far above a busy machine's figures, and far below those of the faults to be
+// found.
 constexpr auto kMostDeaf = 10s;
 #ifdef __SANITIZE_ADDRESS__
 constexpr long kMostKiB = 1 << 20;  // ASan keeps freed memory
@@ -58,7 +59,7 @@ class Bystander {
     stopping_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  // The longest read so far. Begins to count anew.
+  // Returns the longest read so far, and begins to count anew.
   Duration longest() { return longest_.exchange({}); }
   const Peer& peer() const { return peer_; }
 
@@ -121,7 +122,7 @@ TEST(LyingPeers, LeaveNoMemoryAndKeepNobodyWaiting) {
   victim.must("takenotes 1000", 60s);
   bystander.stop();
   const long with_free_heap = residentKiB() - before;
-  // The victim frees what a session has left when it has noticed its end.
+  // The victim frees the rest of a session only once it has noticed the session's end.
   long more = with_free_heap;
   for (const Deadline until = 10s; more > kMostKiB && !until.passed(); ::usleep(10'000)) {
     victim.must("trim");

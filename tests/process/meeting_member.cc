@@ -47,7 +47,7 @@ Answer join(State& state, const Words& in) {
   return fmt::format("{:x} {} {:x}", roster.epoch, roster.rank, hashOf(roster));
 }
 
-// gather VALUE|- MS [TIMES]: answers all values of the last time
+// gather VALUE|- MS [TIMES]: gathers TIMES times, and answers all values of the last time
 Answer gather(State& state, const Words& in) {
   const int times = in.size() > 3 ? std::stoi(in[3]) : 1;
   std::string out;

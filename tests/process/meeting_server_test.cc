@@ -47,7 +47,7 @@ class MeetingServer : public ::testing::Test {
   static std::string answerOf(const Member& member) {
     return member->answer(90s).value_or("no answer");
   }
-  // Returns the epoch.
+  // Expects that all members are in one group, and returns its epoch.
   static std::string expectOneGroup(const std::vector<Member>& members) {
     std::set<std::string> epochs, hashes;
     for (const Member& member : members) {
@@ -87,8 +87,9 @@ class MeetingServer : public ::testing::Test {
     for (const Member& member : members) member->send(std::string("gather - ") + kLong);
     for (const Member& member : members) EXPECT_TRUE(answerOf(member).starts_with("ok"));
   }
-  // The member has joined once its rank is taken. If the probe itself got the rank, the member
-  // tries again. Each look lasts longer, in case the place is too slow to list the members.
+  // Waits until the member has joined, which a probe sees by the taken rank. If the probe got the
+  // rank, the member tries again. Each attempt lasts longer, in case the place is slow to list
+  // members.
   void waitSeated(const Member& member, std::size_t rank) const {
     const auto probe = start("probe");
     for (int ms = 100; ms < 60'000;) {
@@ -166,7 +167,8 @@ TEST_F(MeetingServer, NamesArePublishedAtTheNextServerAgain) {
   EXPECT_EQ(seeker->ask(std::string("find decode-0 ") + kLong), "ok card");
 }
 
-// Thousands of connections that never send a byte. In a flood, each closed one connects again.
+// Thousands of connections never send a byte. In a flood, each connection that is closed is made
+// again.
 TEST_F(MeetingServer, StrangersKeepNoMemberOut) {
   for (const std::string how : {"idle", "flood"}) {
     Process strangers({kStrangers, where_, how == "idle" ? "2000" : "500", how});

@@ -85,8 +85,9 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
     sendAll(members, line);
     for (const Member& member : members) expectOk(answerOf(member));
   }
-  // The victim has joined once its rank is taken. If the probe itself got the rank, the victim
-  // tries again. Each look lasts longer, in case the place is too slow to list the members.
+  // Waits until the victim has joined, which a probe sees by the taken rank. If the probe got the
+  // rank, the victim tries again. Each attempt lasts longer, in case the place is slow to list
+  // members.
   void waitSeated(const Member& victim, std::size_t size, const std::string& rank) {
     const auto probe = start("probe");
     for (int ms = 100; ms < 60'000;) {
@@ -105,7 +106,7 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
   std::unique_ptr<RunningPlace> running_;
 };
 
-// Long detection times, because so many processes at once make each other slow.
+// The detection time is long, because so many processes at once make each other slow.
 class MeetingCrowds : public MeetingProcesses {
  protected:
   MeetingCrowds() : MeetingProcesses(30s) {}

@@ -71,8 +71,8 @@ class Survivor {
 
   Agent& agent() { return *agent_; }
   std::string settings(const std::string& name) const;  // of a victim
-  // Starts or restarts `name`. It is ready here, and has pinned "data" and "small".
-  // `more`: further settings, " faults=stop".
+  // Starts or restarts the process `name`. Returns once its agent is ready here, and has pinned
+  // "data" and "small". `more`: further settings, " faults=stop".
   std::unique_ptr<PeerProcess> start(const std::string& name = "victim",
                                      const std::string& more = "");
   Peer peer(const std::string& name = "victim");

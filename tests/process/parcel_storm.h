@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kStormBlock = 4096;  // bytes of a part
 struct StormParcel {
   std::uint64_t number = 0;          // also its version
   std::string name = {};             // several parcels have the same
-  std::size_t owner = 0, other = 0;  // processes with parts of it; alike: one has all
+  std::size_t owner = 0, other = 0;  // processes with parts of it; equal: one process has all parts
   std::vector<ParcelPart> parts = {};
   std::vector<std::size_t> takers = {};  // the process of each rank of its group
   std::uint32_t at_least = 0;

@@ -143,7 +143,7 @@ class StormPeer {
       if (!owner) return;
       options.owner = *owner;
     }
-    // Refused: an older version than one that is there, or the owner is lost.
+    // publish() fails if a newer version is there, or if the owner is lost.
     if (auto parcel = agent_.publish(one.of.name, std::move(options))) {
       one.parcel.emplace(*std::move(parcel));
       all.push_back(std::move(one));
@@ -154,7 +154,7 @@ class StormPeer {
     for (const ParcelPart part : one.of.parts) {
       if (one.of.holder(part) != self_) continue;
       std::ranges::fill(bytesOf(*source_, one.slot, part), one.of.value(part));
-      // Refused: the parcel has ended already.
+      // ready() fails if the parcel has ended already.
       static_cast<void>(one.parcel->ready({part, blockOf(*source_, one.slot, part)}));
     }
     if (one.of.withdrawn && one.of.owner == self_) static_cast<void>(one.parcel->withdraw());
@@ -207,7 +207,7 @@ class StormPeer {
     const std::string which = one.of.name + " " + std::to_string(one.of.number);
     // A group that gave up before it had a version does not count as a taker.
     if (!one.of.cancelled) static_cast<void>(one.parcel->wait(takers_until));
-    // An error: a consumer was stopped in a copy, and leaves it once it goes on.
+    // withdraw() fails if a consumer was stopped in a copy, which it leaves once it continues.
     if (!one.parcel->withdraw() && !one.parcel->wait(60s)) violated(which + " does not end");
     waitForOnEnd(*one.ends, which);
     // Nobody may read these bytes any more, so they are used for something else at once.

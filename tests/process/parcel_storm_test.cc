@@ -69,7 +69,7 @@ class ParcelStorm : public ::testing::TestWithParam<StormCase> {
     processes_[which].process->send(line);
     return answer(which);
   }
-  // Its answer, behind the violations that it tells. Empty: it does not answer.
+  // Returns the process's answer, and reports the violations before it. Empty: no answer came.
   std::string answer(std::size_t which) {
     while (const auto line = processes_[which].process->answer(kAnswers)) {
       if (!line->starts_with("violation")) return *line;
@@ -116,7 +116,7 @@ class ParcelStorm : public ::testing::TestWithParam<StormCase> {
     return none;
   }
 
-  // "ends NUMBER:OUTCOME:RANKS ...", of one process.
+  // Notes the line "ends NUMBER:OUTCOME:RANKS ..." of one process.
   void note(const std::string& ends) {
     std::istringstream in(ends);
     std::string word;
@@ -128,7 +128,7 @@ class ParcelStorm : public ::testing::TestWithParam<StormCase> {
     }
   }
 
-  // A rank that is cut off is lost, whatever the others hear.
+  // A rank that is cut off ends as lost, whatever outcome the others learn.
   void judge() {
     for (const auto& [number, ends] : outcomes_) {
       const std::string* common = nullptr;

@@ -78,7 +78,7 @@ TEST_P(ParcelEnds, AKilledPublisherEndsTheFetch) {
   if (whole) {  // the last byte had come
     EXPECT_EQ(memory.differ(7), 0);
   }
-  // The restarted one has the same name and the same number of a version.
+  // The restarted process publishes a parcel with the same name and the same version.
   victim_ = survivor_.start();
   beginFetch(memory, fetch);
   const Status again = fetch->wait(kEnds);
@@ -176,7 +176,7 @@ TEST_P(ParcelEnds, AStoppedConsumerKeepsNoBlocks) {
 INSTANTIATE_TEST_SUITE_P(Over, ParcelEnds, ::testing::ValuesIn(kDataPaths),
                          [](const auto& path) { return std::string(path.param.name); });
 
-// ./dev check --mixed runs the tests of this program with peers of such a build.
+// ./dev check --mixed runs the tests of this program with peers of a build without parcels.
 TEST(MixedVersions, APeerWithoutParcelsIsNamed) {
   if (otherProcessPeer() == nullptr)
     GTEST_SKIP() << "skipped: no program of a build without parcels";

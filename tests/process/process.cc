@@ -41,8 +41,9 @@ class Namespaces {
   ~Namespaces() {
     if (here_) ::setns(here_.get(), CLONE_NEWPID);
   }
-  // Runs in the child. Enters the mount namespace last, when the others' files are open. It needs a
-  // working directory that no thread shares, and TSan has started a thread since fork().
+  // Runs in the child. Enters the mount namespace last, when all files are open. setns() into a
+  // mount namespace needs a working directory that no thread shares, and TSan has started a thread
+  // since fork().
   bool enter() const {
     return ::unshare(CLONE_FS) == 0 &&
            std::all_of(own_.begin(), own_.end(),

@@ -32,7 +32,7 @@ class Process {
 
   // stop() returns when the process has stopped, and kill() when it is dead and reaped.
   void stop();
-  bool stops();  // the same; false: it ended instead
+  bool stops();  // like stop(); false: the process ended instead
   void resume();
   void kill();
   // Whether the process has closed its end of the pipe, as processes do when they end.

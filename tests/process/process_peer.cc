@@ -145,7 +145,7 @@ Answer driverGpu(State& state, const Words& in) {
   return std::string();
 }
 
-// drivergone LABEL: frees that memory under its pin
+// drivergone LABEL: frees memory of `drivergpu`, which stays pinned
 Answer driverGone(State& state, const Words& in) {
   return done(state.driver_memory.at(in.at(1))->free());
 }
@@ -163,7 +163,7 @@ Answer pages(State& state, const Words& in) {
   return std::string();
 }
 
-// protect LABEL none|read|write|gone: protects or unmaps that pinned memory
+// protect LABEL none|read|write|gone: protects or unmaps the pinned memory LABEL
 Answer protect(State& state, const Words& in) {
   const Pin& pin = state.pins.at(in.at(1));
   const int changed = in.at(2) == "gone" ? ::munmap(pin.data(), pin.size())
@@ -245,7 +245,7 @@ Answer plan(State& state, const Words& in) {
   return std::string();
 }
 
-// publish NAME LABEL BLOCK: all of that memory, as one part
+// publish NAME LABEL BLOCK: publishes all of the memory LABEL as one part
 Answer publish(State& state, const Words& in) {
   VIADUCT_TRY(auto blocks, backwards(state.pins.at(in.at(2)).info(), number(in.at(3))));
   VIADUCT_TRY(auto parcel,
@@ -254,7 +254,7 @@ Answer publish(State& state, const Words& in) {
   return std::string();
 }
 
-// fetch NAME PEER LABEL BLOCK: begins to fetch that part
+// fetch NAME PEER LABEL BLOCK: begins to fetch a parcel of one part into the memory LABEL
 Answer fetch(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
   VIADUCT_TRY(auto blocks, backwards(state.pins.at(in.at(3)).info(), number(in.at(4))));
@@ -264,7 +264,7 @@ Answer fetch(State& state, const Words& in) {
   return std::string();
 }
 
-// fetched NAME MS: waits for its end, and answers the outcome
+// fetched NAME MS: waits for the end of the fetch, and answers the outcome
 Answer fetched(State& state, const Words& in) {
   const ParcelFetch& fetch = state.fetches.at(in.at(1));
   static_cast<void>(fetch.wait(within(in.at(2))));
@@ -330,7 +330,7 @@ Answer mark(State& state, const Words& in) {
   return std::string();
 }
 
-// layers NAME LABEL COUNT: publishes eight layers of that memory, of which so many are ready
+// layers NAME LABEL COUNT: publishes the memory LABEL as eight layers, COUNT of which are ready
 Answer layers(State& state, const Words& in) {
   const auto layout = viaduct::testing::eightLayers(state.pins.at(in.at(2)).info().address);
   VIADUCT_TRY(auto parts, kvParts(layout));
@@ -501,8 +501,8 @@ constexpr Command kCommands[] = {
     {"fetched", fetched},
 };
 
-// Orders this thread with the agent's threads. The order comes from lines exchanged with another
-// process, which TSan cannot see. Any call takes the agent's lock.
+// Shows TSan the order of this thread and the agent's threads, by a call that takes the agent's
+// lock. The true order comes from lines exchanged with another process, which TSan cannot see.
 void handOver(const State& state) {
   if (state.agent) static_cast<void>(state.agent->peers());
 }

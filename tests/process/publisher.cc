@@ -22,7 +22,7 @@ int fail(const Error& why) {
   return 1;
 }
 
-// The agent that had the name before gives it up when it begins to drain.
+// Tries until the former agent of this name gives the name up, at the start of its drain.
 Result<Agent> openOnceTheNameIsFree(const Settings& settings) {
   for (;;) {
     auto agent = Agent::open(settings);
@@ -50,7 +50,7 @@ int main(int, char** argv) {
   auto data = agent->allocate(published::kBlocks * published::kBlock, {.label = "data"});
   if (!data) return fail(data.error());
   published::fill(data->bytes(), published::seedOf(settings.name));
-  // Peers wait for this label, so the data is complete before they read it.
+  // Peers wait for the label "room", so the data is complete before they read it.
   auto room = agent->allocate(published::kPeers * published::kBlock, {.label = "room"});
   if (!room) return fail(room.error());
   std::cout << "ready" << std::endl;

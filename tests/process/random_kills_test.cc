@@ -37,7 +37,7 @@ class RandomKills : public ::testing::TestWithParam<DataPath> {
   }
 
   void round() {
-    // A new name each round, because the victim may not yet know that the last one was withdrawn.
+    // A new label each round, because the victim may not yet know that the last pin was withdrawn.
     target_ = "target" + std::to_string(++rounds_);
     Load load{
         survivor_.memory(Survivor::kData, target_), survivor_.memory(Survivor::kData, ""), {}, {}};
@@ -77,7 +77,7 @@ class RandomKills : public ::testing::TestWithParam<DataPath> {
   }
 
   // A process that was stopped between two posts would make its next post once it is admitted
-  // again. To end its storm first, another process takes its name for that long.
+  // again. Another process takes its name until its storm has ended.
   void comeBack(bool calm) {
     const auto other = calm ? survivor_.start() : nullptr;
     victim_->process().resume();

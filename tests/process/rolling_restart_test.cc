@@ -35,7 +35,7 @@ struct Tally {
   std::atomic<std::uint64_t> moved{0}, handed_over{0}, refused{0}, wrong{0}, lost{0}, errors{0};
 };
 
-// The longest transfers with the replaced publisher that ended lately.
+// The longest transfer with the replaced publisher since the last take().
 class Longest {
  public:
   void add(Duration took) {
@@ -101,7 +101,7 @@ class Traffic {
             {}};
   }
 
-  // Finds the agent that has the name now, and plans anew. False: it drains already.
+  // Finds the agent that has the name now, and plans anew. False: the agent drains already.
   Result<bool> meet(Publisher& publisher) {
     publisher.reads.clear();
     publisher.writes.reset();
@@ -129,7 +129,7 @@ class Traffic {
     return true;
   }
 
-  // True: it is done. False: it was refused, and nothing moved.
+  // True: the transfer is done. False: the post was refused, and nothing moved.
   Result<bool> move(const Publisher& publisher, Transfer& transfer) {
     const auto start = Clock::now();
     if (auto posted = transfer.post(); !posted) {
@@ -220,7 +220,7 @@ class RollingRestarts : public ::testing::TestWithParam<RestartCase> {
   static void expectReady(Process& process) {
     ASSERT_EQ(process.answer(kLong).value_or("nothing"), "ready");
   }
-  // The old one drains while its successor waits for the name.
+  // The old publisher drains while its successor waits for the name.
   void replace() {
     longest_.take();
     ASSERT_EQ(::kill(replaced_->pid(), SIGTERM), 0);

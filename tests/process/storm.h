@@ -1,5 +1,5 @@
-// A transfer that is posted over and over, so that faults fall into the middle of one. Threads: one
-// at a time.
+// A transfer that is posted over and over, so that faults fall into the middle of a post. Threads:
+// one at a time.
 #pragma once
 
 #include <viaduct/transfer.h>

@@ -133,7 +133,7 @@ class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
     }
   }
 
-  // All remaining victims work with the survivor again.
+  // Continues all victims, and expects that each works with the survivor again.
   void calm() {
     for (Victim& victim : victims_)
       if (std::exchange(victim.stopped, false)) victim.process->resume();

@@ -57,8 +57,8 @@ class ForeignRing : public ::testing::TestWithParam<std::string> {
     std::printf("%llu foreign writes ended well\n", static_cast<unsigned long long>(written_));
   }
 
-  // Writes into all memory of the owner that it knows: the announced pins, and those that the user
-  // knows.
+  // Writes into all memory of the owner that the attacker may know: the pins that the owner
+  // announces to the attacker, and those that it announces to the user.
   void attack(const std::stop_token& stop) {
     auto source = foe_->allocate(32 << 20);
     ASSERT_TRUE(source);
@@ -120,7 +120,8 @@ TEST_P(ForeignRing, IsNotReachedByAnotherPeer) {
   EXPECT_EQ(written_, 0U);
 }
 
-// The announcement, the Card and the agent's statistics name what the application has pinned.
+// A ring is announced only to its session's peer. Cards and statistics list only applications'
+// pins.
 TEST_P(ForeignRing, IsAnnouncedOnlyToThePeerOfItsSession) {
   const auto sink = pinned("written", {.bytes = kBytes, .create = true});
   const auto memory = user_->allocate(kBytes);

@@ -169,7 +169,7 @@ TEST_F(PackingTest, AReleasedPinOfThePeerIsRefused) {
   ASSERT_TRUE(transfer);
   ASSERT_TRUE(there_->release());
   std::ranges::fill(there_->bytes(), std::byte{7});
-  // The post fails, or the transfer does later, depending on whether the news has arrived.
+  // The post fails, or the transfer does later, depending on whether the release is known by then.
   EXPECT_FALSE(transfer->post() && transfer->wait(60s));
   EXPECT_TRUE(
       std::ranges::all_of(there_->bytes(), [](std::byte one) { return one == std::byte{7}; }));

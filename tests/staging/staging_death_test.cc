@@ -133,7 +133,7 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
     while (!peer().settled() && Clock::now() < end) agent_->poll();
     EXPECT_TRUE(peer().settled());
   }
-  // All of the survivor's bytes get this value now.
+  // Gives all of the survivor's bytes this value.
   void ownBytesBecome(int value) {
     std::memset(memory_->data(), value, kBytes);
     if (gpu_) std::memset(ownGpuBytes().data(), value, kBytes);

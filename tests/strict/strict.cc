@@ -1,9 +1,9 @@
 // A libfabric provider that registers memory for each endpoint (FI_MR_ENDPOINT) and enforces every
 // rule, as cxi does. A region is reachable only once it is bound to an enabled endpoint. Two
-// regions of a domain never share a key. If it may choose keys, it chooses unusual ones.
-// `tcp;ofi_rxm` does all other work: some calls in its objects are replaced. A region is registered
-// there when it is enabled here. A domain accepts one endpoint, so that no region is reached
-// through another.
+// regions of a domain never share a key. If this provider may choose keys, it chooses unusual ones.
+// `tcp;ofi_rxm` does all other work: some calls in its objects are replaced. `tcp;ofi_rxm` gets a
+// region when the region is enabled here. A domain accepts one endpoint, so that no region is
+// reached through another endpoint.
 //
 // libfabric loads it from FI_PROVIDER_PATH. A broken rule that no status can report ends the
 // program.

@@ -50,7 +50,8 @@ Output run(const std::string& command) {
   ::_exit(127);
 }
 
-// etcd answers once its disk has the data. A server takes 64 MiB, and many run at once.
+// etcd waits for its disk, so data folders are in memory if this much is free. Each takes 64 MiB,
+// and many servers run at once.
 constexpr std::uintmax_t kRoom = std::uintmax_t{2} << 30U;
 
 }  // namespace

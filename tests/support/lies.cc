@@ -54,7 +54,7 @@ Error longError() {
   return {.code = Code::kDenied, .operation = "lie", .detail = std::string(4096, 'd')};
 }
 
-// A request for so many pieces that all go to one place.
+// A request for `pieces` pieces that all go to one address.
 move::StorageRequest request(std::size_t pieces) {
   move::StorageRequest request;
   request.pieces.assign(pieces, {.bytes = std::uint64_t{1} << 20U});

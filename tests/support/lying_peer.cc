@@ -173,7 +173,7 @@ bool LyingPeer::announce(FrameType type, std::size_t bytes) {
   return sendBytes(header, {});
 }
 
-// It reads while the other end does not, so that neither waits for the other for ever.
+// Also reads while the other end does not read, so that neither end waits for the other for ever.
 bool LyingPeer::sendBytes(std::span<const std::byte> bytes, std::span<const int> fds) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(64 * sizeof(int))> control{};
   for (int quiet = 0; !bytes.empty() && !closed_ && quiet < 100;) {

@@ -29,10 +29,10 @@ class LyingPeer {
   // `claim`: of the card with that secret.
   static Result<LyingPeer> prove(const std::string& where, const base::Key& secret,
                                  base::Bytes claim = {});
-  // The same, and begins a session.
+  // Does what prove() does, and begins a session.
   static Result<LyingPeer> meet(const std::string& where, const base::Key& secret,
                                 const std::string& name, base::Bytes claim = {});
-  // Sends its hello, changed in that way, and waits for the verdict.
+  // Sends its hello, changed by `change`, and waits for the answer.
   Status introduce(
       const std::string& name,
       const std::function<void(agent::Hello&)>& change = [](agent::Hello&) {});
@@ -40,11 +40,11 @@ class LyingPeer {
   // False: the other end has closed, or takes no more bytes for a second.
   bool send(agent::FrameType type, std::span<const std::byte> payload,
             std::span<const int> fds = {});
-  // Sends a header alone that announces a payload of so many bytes.
+  // Sends only a header, which announces a payload of `bytes` bytes.
   bool announce(agent::FrameType type, std::size_t bytes);
-  // Sends the frame that ends its pins, unless it has.
+  // Sends the frame that ends its list of pins, unless it was sent before.
   void sync();
-  // Sends a note through the ring that the other end has offered, if it has.
+  // Sends a note through the ring that the other end has offered, if there is one.
   void ring(std::span<const std::byte> note);
   // Reads and drops what has arrived. False: the other end has closed.
   bool listen(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
@@ -92,7 +92,7 @@ struct Lie {
   void (*tell)(LyingPeer& liar);
   bool breaks = true;  // it breaks a rule, and the session ends
 };
-// At least one for each frame type.
+// All lies: at least one for each frame type.
 std::span<const Lie> lies();
 
 }  // namespace viaduct::testing

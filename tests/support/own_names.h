@@ -1,5 +1,5 @@
-// Gives a thread its own /etc/hosts and /etc/resolv.conf, also for the threads that it starts. They
-// have one name server, by default at an address where none runs. Threads: the one that enters.
+// Gives a thread, and the threads that it starts, their own /etc/hosts and /etc/resolv.conf, with
+// one name server, by default at an address where none runs. Threads: the one that enters.
 #pragma once
 
 #include <string>

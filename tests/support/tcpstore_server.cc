@@ -168,11 +168,11 @@ class TcpStoreServer::Impl {
     return false;
   }
 
-  // Obeys the first query of the guest. False: it is not complete, or the guest is gone.
+  // Obeys the first query of the guest. False: the query is not complete, or the guest is gone.
   bool obey(int id) {
     Guest& guest = guests_.at(id);
     QueryReader in{base::Reader(base::bytesOf(guest.in))};
-    // As torch 1.x, which closes the connection because the greeting is an impossible length.
+    // torch 1.x closes the connection, because the greeting is an impossible length to it.
     if (dialect_ == Dialect::kFirst && guest.in.starts_with(meet::tcpstore::greeting())) {
       if (guest.in.size() >= 9) drop(id);
       return false;
@@ -269,7 +269,7 @@ class TcpStoreServer::Impl {
     Guest& guest = guests_.at(id);
     while (!guest.out.empty()) {
       const ssize_t sent = ::send(id, guest.out.data(), guest.out.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno != EAGAIN) return;  // found when it is read
+      if (sent < 0 && errno != EAGAIN) return;  // the next read finds the error
       if (sent < 0) break;
       guest.out.erase(0, static_cast<std::size_t>(sent));
     }

@@ -13,8 +13,8 @@
 
 namespace viaduct::testing {
 
-// A folder in memory if it has `room` bytes, because other tests keep the disk busy. Else the usual
-// one.
+// A folder in memory if it has `room` bytes, because other tests keep the disk busy. Otherwise the
+// usual folder for temporary files.
 inline std::filesystem::path folderInMemory(std::uintmax_t room) {
   const char* const memory = "/dev/shm";
   std::error_code failed;
@@ -38,7 +38,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
-  // Writes a file below it, and makes missing folders: "/proc/stat".
+  // Writes a file below the folder, such as "/proc/stat", and makes missing folders.
   void write(const std::string& file, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(path_ + file).parent_path());
     std::ofstream(path_ + file) << text;

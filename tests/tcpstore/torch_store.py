@@ -6,7 +6,7 @@ try:
 except ImportError as why:
     print(f"absent {why}", flush=True)
     sys.exit()
-# 1.x wants a number of clients, and does not wait for them with this argument.
+# torch 1.x requires a number of clients. With wait_for_workers=False it does not wait for them.
 store = TCPStore("127.0.0.1", int(sys.argv[1]), 1, True, wait_for_workers=False)
 print(f"port {sys.argv[1]}", flush=True)
 sys.stdin.read()

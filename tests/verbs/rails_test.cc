@@ -108,8 +108,8 @@ void VerbsRails::goesOverBoth(Transfer& transfer, OpKind kind) {
   for (const PathShare& share : path.shares) EXPECT_EQ(share.way, "verbs;ofi_rxm");
 }
 
-// The backend asks for the rails nearest to memory when it is registered, although no page may have
-// been touched.
+// When memory is registered, the backend asks which rails are nearest to it, although the program
+// may not have touched a page yet.
 TEST_F(VerbsRails, PagesOfMemoryAreInPlaceOnceItIsPinned) {
   constexpr std::size_t kSome = 4 << 20;
   void* const memory =
@@ -158,7 +158,7 @@ TEST_F(VerbsRails, ASilentRailIsReplacedAndComesBack) {
   goesOverBoth(*transfer, OpKind::kWrite);
 }
 
-// The last test, because an rxe device does not recover from it (docs/gotchas/verbs.md).
+// This test is the last, because an rxe device does not recover from it (docs/gotchas/verbs.md).
 TEST_F(VerbsRails, ARailThatGoesDownIsReplaced) {
   auto transfer = plan(OpKind::kWrite);
   ASSERT_TRUE(transfer) << transfer.error().text();

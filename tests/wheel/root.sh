@@ -95,7 +95,8 @@ case ${2:-} in
     ((EUID == 0)) || skip "not root"
     command -v debootstrap >/dev/null || skip "no debootstrap"
     unshare --mount true 2>/dev/null || skip "no right to mount"
-    # A system, its Debian, its packages, and what use_wheels gets.
+    # Each line has a system's name, its Debian release, its packages, and the argument of
+    # use_wheels.
     while read -r name suite packages how; do
       system=$source/build/wheel-root-$name
       [[ -d $system ]] || make_system "$system" "$suite" "$packages"

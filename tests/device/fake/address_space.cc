@@ -10,7 +10,8 @@
 namespace viaduct::fakegpu {
 namespace {
 
-// Two processes often have the same device addresses, so their users must not mix them up.
+// With this fixed start, two processes often have the same device addresses. Users must not mix
+// them.
 constexpr std::uint64_t kWish = 0x300000000000;
 
 CUdeviceptr reserve(std::uint64_t wish, std::size_t bytes) {

@@ -9,7 +9,7 @@
 namespace viaduct::fakegpu {
 namespace {
 
-// Whether a device is one of the bits.
+// Whether the bit of this device is set.
 bool has(std::uint64_t bits, int device) { return ((bits >> device) & 1) != 0; }
 
 bool mayUse(const Context& context, User user, const Block& block, bool write) {

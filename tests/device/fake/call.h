@@ -16,9 +16,9 @@ std::vector<Context*>& contextStack();
 // True on a thread that runs a function of cuLaunchHostFunc, which may call nothing.
 bool& inHostFunction();
 
-// The refusal of any call, or kSuccess. Counts the call.
+// Returns the error with which the call is refused, or kSuccess. Counts the call.
 CUresult admit(World& world, const char* call);
-// Whether this process is a child of the one that called cuInit. Counts such calls.
+// Whether this process is a child of the process that called cuInit. Counts the calls in children.
 bool forked(const World& world);
 std::atomic<std::uint64_t>& callsAfterFork();
 

@@ -18,7 +18,7 @@ void start(World& world) {
   world.addresses.open();
 }
 
-// The environment counts when the first call is made.
+// Reads the settings from the environment at the first call.
 void configure(World& world) {
   static bool configured = false;
   if (std::exchange(configured, true)) return;
@@ -38,7 +38,7 @@ struct AttributeRow {
   int attribute;
   int value;
 };
-// By the numbers of CUdevice_attribute.
+// Attributes of devices, by their number in CUdevice_attribute.
 constexpr std::array kAttributes{
     AttributeRow{1, 1024},  AttributeRow{10, 32}, AttributeRow{16, 4}, AttributeRow{19, 1},
     AttributeRow{34, 0},    AttributeRow{40, 3},  AttributeRow{41, 1}, AttributeRow{50, 0},

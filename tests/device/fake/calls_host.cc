@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned kAllocationFlags = 7;     // portable, device map, write combined
 constexpr unsigned kRegistrationFlags = 15;  // portable, device map, device memory, read only
 
-// Takes away a registered range that starts here.
+// Removes the registered range that starts at `memory`.
 CUresult endRange(World& world, Lock& lock, void* memory, bool allocated) {
   drain(world, lock);
   const auto address = reinterpret_cast<std::uintptr_t>(memory);

@@ -18,8 +18,8 @@ Exported exportOf(const Memory& memory, std::size_t bytes) {
   return Exported{Exported::kMark, ::getpid(), memory.file(), facts.st_ino, bytes, memory.device()};
 }
 
-// The kernel lets processes of one user open each other's descriptors. The number of a descriptor
-// may have a new meaning by now, which the number of the file shows.
+// The kernel lets processes of one user open each other's descriptors. The descriptor's number may
+// name another file by now, so the inode is compared.
 std::shared_ptr<Memory> openExported(const Exported& from) {
   if (from.mark != Exported::kMark) return nullptr;
   const std::string path =

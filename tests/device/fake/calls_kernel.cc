@@ -65,7 +65,7 @@ std::set<std::string> kernelsOf(const std::string& text) {
   return names;
 }
 
-// The arguments count as they are when the kernel is launched.
+// Copies the arguments, because the values at the time of the launch count.
 std::vector<std::byte> copyArguments(const Kernel& kernel, void** arguments) {
   std::vector<std::byte> copied(8 * kernel.arguments.size());
   for (std::size_t i = 0; i < kernel.arguments.size(); ++i)

@@ -1,4 +1,4 @@
-// Device memory of cuMemAlloc, managed memory, and the amounts.
+// Device memory of cuMemAlloc, managed memory, and the amounts of free and total memory.
 #include "device/fake/allocations.h"
 #include "device/fake/call.h"
 
@@ -37,7 +37,7 @@ FAKE_CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t by
   });
 }
 
-// As the real one, it waits for all work of the device.
+// Like the real driver's function, it waits for all work that was added so far.
 FAKE_CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
   return inContext("cuMemFree", [&](World& one, Lock& lock, Context& context) {
     if (address == 0) return CUresult::kSuccess;

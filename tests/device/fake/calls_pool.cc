@@ -12,7 +12,7 @@ CUmemoryPool defaultPool(World& world, int device) {
       std::make_shared<Pool>(Pool{device, CUmemHandleType::kNone, true}));
 }
 
-// The stream's earlier work needs no waiting for, because the addresses are new.
+// Does not wait for the stream's earlier work, because the addresses are new.
 CUresult allocateFrom(World& world, CUmemoryPool handle, std::size_t bytes, CUdeviceptr* address) {
   const auto pool = world.pools.find(handle);
   if (pool == nullptr || bytes == 0) return CUresult::kInvalidValue;

@@ -18,7 +18,7 @@ CUresult createStream(const char* call, CUstream* stream, unsigned flags) {
   });
 }
 
-// An event and a stream of two contexts do not go together.
+// An event can be recorded only in a stream of its own context.
 CUresult record(World& world, Context& context, CUevent handle, CUstream stream_handle) {
   const auto event = world.events.find(handle);
   const auto stream = streamOf(world, context, stream_handle);
@@ -116,7 +116,7 @@ FAKE_CUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned 
   return createStream("cuStreamCreateWithPriority", stream, flags);
 }
 
-// The stream's work still ends.
+// Work that was added before still runs to its end.
 FAKE_CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   return inContext("cuStreamDestroy", [&](World& one, Lock&, Context&) {
     const auto stream = one.streams.find(handle);
@@ -151,7 +151,7 @@ FAKE_CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, v
   });
 }
 
-// In contrast to that of cuLaunchHostFunc, its function is called after a failure too.
+// Unlike a function of cuLaunchHostFunc, the callback is called after a failure too.
 FAKE_CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function,
                                               void* data, unsigned flags) {
   return inContext("cuStreamAddCallback", [&](World& one, Lock&, Context& context) {

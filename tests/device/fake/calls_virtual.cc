@@ -48,7 +48,7 @@ bool anyMapped(const World& world, CUdeviceptr address, std::size_t bytes) {
          (next != world.memory.blocks().end() && next->first < address + bytes);
 }
 
-// The whole mappings of which a range consists. Empty: it does not.
+// The mappings that make up a range. Empty: the range does not consist of whole mappings.
 std::vector<CUdeviceptr> mappingsOf(const World& world, CUdeviceptr address, std::size_t bytes) {
   std::vector<CUdeviceptr> starts;
   CUdeviceptr at = address;

@@ -14,7 +14,7 @@ namespace viaduct::fakegpu {
 
 class Faults {
  public:
-  // As -9 of FAKE_CUDA_FAIL: the process kills itself in place of a failure.
+  // With this code, -9 in FAKE_CUDA_FAIL, the process kills itself in place of a failure.
   static constexpr int kKill = -9;
 
   // Reads "cuMemcpyAsync:3:700,cuMemAlloc:1:2": the third copy and the first allocation fail.

@@ -13,7 +13,7 @@ namespace viaduct::fakegpu {
 // first access that a real GPU refuses, which ends the launch.
 CUresult runOnHost(World& world, const Context& context, const std::function<void()>& body);
 
-// The place of a kernel's table, which it reads without a function. Within the body of a launch.
+// Finds the bytes of a kernel's table, which the kernel reads directly. Call it in a launch's body.
 const std::byte* tableAt(std::uint64_t address, std::uint64_t bytes);
 
 }  // namespace viaduct::fakegpu

@@ -19,7 +19,7 @@ class Memory {
  public:
   // Null: the system has no more descriptors or memory.
   static std::shared_ptr<Memory> create(int device, std::size_t bytes, CUmemHandleType types);
-  // Null: the descriptor is no memory of a fake device. Owns it from here on.
+  // Takes ownership of the descriptor. Null: the descriptor is no memory of a fake device.
   static std::shared_ptr<Memory> adopt(int file);
   ~Memory();
   Memory(const Memory&) = delete;
@@ -53,8 +53,8 @@ struct Block {
   std::shared_ptr<Memory> memory = {};
   std::uint64_t id = 0;         // BUFFER_ID
   Context* context = nullptr;   // null: of no context, as memory of cuMemCreate and pools
-  std::uint64_t reading = 0;    // bit d: device d may read. Of kMapped memory
-  std::uint64_t writing = 0;    // bit d: device d may write
+  std::uint64_t reading = 0;    // bit d: device d may read; only for kMapped memory
+  std::uint64_t writing = 0;    // bit d: device d may write; only for kMapped memory
   CUdeviceptr reservation = 0;  // of kMapped memory
   CUmemoryPool pool = nullptr;
 };

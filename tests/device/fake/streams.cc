@@ -92,7 +92,7 @@ void Stream::runOne(Lock& lock) {
   world_.changed.notify_all();
 }
 
-// One time in four, so that streams overtake each other.
+// Sleeps one time in four, so that streams overtake each other.
 void Stream::linger() {
   const auto draw = random_() % 400;
   if (draw < 100) ::usleep(static_cast<useconds_t>(draw));

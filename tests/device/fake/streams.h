@@ -43,7 +43,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void close();
 
   Context& context() const { return context_; }
-  // Whether work on the null stream waits for this one, and the reverse.
+  // Whether work on the null stream waits for work on this stream, and the reverse.
   bool blocking() const { return blocking_; }
   Moment last() { return Moment{shared_from_this(), added_}; }
   std::uint64_t done() const { return done_; }

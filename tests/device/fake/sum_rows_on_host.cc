@@ -3,7 +3,7 @@
 
 #include "device/fake/kernel_run.h"
 #include "device/kernel_on_host.h"
-// After the header that compiles it for the host.
+// kernel_on_host.h, which compiles the kernel for the host, has to come first.
 #include "backends/cuda/kernel/sum_rows.cu"
 
 namespace viaduct::fakegpu {

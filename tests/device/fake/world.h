@@ -21,7 +21,7 @@
 
 namespace viaduct::fakegpu {
 
-// Objects with handles. A handle is a number that looks like a pointer. It is never used again.
+// Objects with handles. A handle is a number that looks like a pointer. No handle is used twice.
 template <class Object>
 class Registry {
  public:
