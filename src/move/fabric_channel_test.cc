@@ -349,6 +349,18 @@ TEST_F(ChannelTest, PingsASilentPeerInEachLife) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
 }
 
+// While the peer does not answer, the session is silent too, and no rail is to blame for that time.
+TEST_F(ChannelTest, ALateAnswerGivesTheRailMoreTime) {
+  using namespace std::chrono_literals;
+  ASSERT_NO_FATAL_FAILURE(fallSilent());
+  const auto asked_at = Clock::now();
+  ASSERT_TRUE(turnsUntil([&] { return Clock::now() > asked_at + 300ms; }));
+  channel_->answered();
+  ASSERT_TRUE(turnsUntil([&] { return asked() == 2 || broken(); }));
+  EXPECT_FALSE(broken());
+  EXPECT_GT(Clock::now() - asked_at, 600ms) << "three times 300 ms, less what the first ping took";
+}
+
 // Some libraries lose an event of their descriptor.
 TEST_F(ChannelTest, MakesProgressOnceMoreBeforeItCountsAsSilent) {
   ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
