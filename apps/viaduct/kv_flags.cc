@@ -44,7 +44,7 @@ constexpr std::array kKvCache{
     KvFlag{"arrangement", "apart|together|rows", "apart; rows if the model prescribes its blocks",
            "pools: for each tensor of each layer, for each layer, or rows of all layers",
            oneOf<measure::kKvArrangements, &Kv::arrangement>},
-    KvFlag{"pool_budget", "SIZE", "64 GiB; 4 GiB for a trace",
+    KvFlag{"pool_budget", "SIZE", "a part of the memory, 64 GiB at most; 4 GiB for a trace",
            "most memory of a pool; larger points are left out, with a note",
            set<intoSize, &Kv::pool_budget>},
 };
