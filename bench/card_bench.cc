@@ -25,8 +25,8 @@ Card narrowed(const Agent& owner) {
   return must(must(owner.card(Grant{})).narrow({.access = CardAccess::kWrite}));
 }
 
-// Times the way from the card to the end of a write of 8 bytes over tcp. The agent of the holder is
-// open.
+// Times the way from making the card to the end of a write of 8 bytes over tcp. The holder's agent
+// is open before.
 double firstTransfer(Agent& owner, bool granted) {
   Agent holder = must(Agent::open(named(freshName(), {"tcp"})));
   const Pin here = must(holder.allocate(4096));
@@ -44,7 +44,7 @@ double firstTransfer(Agent& owner, bool granted) {
   return secondsSince(start);
 }
 
-// Times the way from the call until the holder knows that its card is void and admits it no more.
+// Times the way from revokeCard() until the holder's session is over and no new one comes about.
 double revocation(Agent& owner) {
   Agent holder = must(Agent::open(named(freshName(), {"tcp"})));
   const Card card = narrowed(owner);

@@ -20,7 +20,7 @@ using base::kGiB;
 using base::kKiB;
 using base::kMiB;
 
-std::uint64_t sink = 0;  // keeps results in use
+std::uint64_t sink = 0;  // keeps the compiler from dropping unused results
 
 std::uint64_t readPlain(const std::byte* from, std::size_t bytes) {
   std::array<std::uint64_t, 8> all{};
@@ -72,7 +72,7 @@ Read readLike(std::string_view name) {
 struct Row {
   const char* what;
   std::size_t block;
-  std::size_t room;  // the blocks lie in so much memory, in random order
+  std::size_t room;  // bytes of the memory in which the blocks lie, in random order
 };
 constexpr std::array kRows{
     Row{"4 KiB, in the first cache", 4 * kKiB, 4 * kKiB},

@@ -6,7 +6,7 @@
 namespace viaduct::bench {
 
 struct IoLoad {
-  std::uint64_t bytes, count;  // of one I/O; I/Os of a batch
+  std::uint64_t bytes, count;  // bytes of one I/O; I/Os in a batch
   double seconds;
 };
 

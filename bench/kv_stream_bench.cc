@@ -91,7 +91,7 @@ class SourceRanks {
 
   const std::uint32_t tp_;
   std::deque<Target> ranks_;
-  std::vector<Peer> owner_;  // of the ranks after the first
+  std::vector<Peer> owner_;  // rank 0 as a peer of each later rank
   std::vector<ParcelPart> parts_;
 };
 

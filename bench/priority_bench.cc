@@ -20,7 +20,7 @@ constexpr std::uint64_t kUrgentBytes = 1 << 20, kOtherBytes = 8 << 20;
 constexpr std::uint64_t kOthers = 4;  // background transfers in flight
 constexpr std::uint64_t kRoom = kUrgentBytes + kOthers * kOtherBytes;
 
-// Keeps transfers of one class in flight until it is destroyed, on one thread.
+// Keeps transfers of one class in flight, on one thread, until the object is destroyed.
 class Others {
  public:
   Others(Source& source, OpKind kind, Priority priority) {

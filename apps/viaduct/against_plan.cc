@@ -25,8 +25,8 @@ void takeShare(measure::Spec& spec, std::uint32_t rounds) {
   spec.duration = std::max(spec.duration / rounds, kLeast);
 }
 
-// Refuses pipelines with other stages, whose rows have other meanings and workers, and transfers of
-// other sizes. The places of the stages may differ.
+// Refuses pipelines whose stages differ, because their rows then mean different things, and
+// pipelines whose transfers differ in size. The places of the stages may differ.
 Status samePipeline(const measure::Spec& a, const measure::Spec& b) {
   if (!a.pipeline || !b.pipeline) return Ok{};
   if (a.pipeline->stages != b.pipeline->stages)

@@ -39,7 +39,8 @@ std::uint64_t poolOf(const KvPoint& point) {
   return std::max(point.source.bytes, point.destination.bytes);
 }
 
-// A point that fits into the budget. A point of one request may give up table sets and free blocks.
+// A point that fits into the budget. To fit, a point of one request may give up table sets and free
+// blocks.
 struct Fitting {
   std::optional<KvPoint> point = {};
   std::string remark = {};
@@ -110,8 +111,7 @@ void addTrials(const KvOptions& o, const std::string& backend, const KvPoint& po
 
 constexpr std::uint64_t kTracePool = 4 * base::kGiB;
 
-// Returns the bytes of a request of so many tokens, or of its first `blocks` blocks if these are
-// fewer.
+// Returns the bytes of a request of `tokens` tokens. Counts at most `blocks` blocks of each cache.
 std::uint64_t bytesOf(const KvLayout& layout, std::uint64_t blocks, std::uint64_t tokens) {
   std::uint64_t out = 0;
   for (const KvGroup& group : layout.groups)
@@ -121,7 +121,8 @@ std::uint64_t bytesOf(const KvLayout& layout, std::uint64_t blocks, std::uint64_
   return out;
 }
 
-// Both ends have the same layout, in pools whose size decides the hits.
+// Both ends have the same layout. The size of their pools decides which blocks of a request are
+// hits.
 Result<KvPoint> traceEnds(const KvOptions& o, const KvModel& model) {
   if (model.own_blocks)
     return badFlag("MODEL",

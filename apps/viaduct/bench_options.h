@@ -13,7 +13,7 @@
 
 namespace viaduct::app {
 
-// The variables and remarks that flags mean for agents with one kind of storage.
+// The environment variables that the given flags set for agents with one kind of storage.
 struct AgentVariables {
   std::vector<std::string> variables = {};  // VARIABLE=value
   std::vector<std::string> remarks = {};    // for the user

@@ -26,7 +26,7 @@ void addOwners(const CommandPage& page, const std::string& spelling,
   for (const CommandPage& nested : page.commands) addOwners(nested, spelling, into);
 }
 
-// Finds the command whose last word is the flag's name, or the end of it.
+// Finds the command whose last word is the flag's name, or ends that name after an underscore.
 const CommandPage* commandNamed(const CommandPage& page, std::string_view flag) {
   const std::string word = page.name.substr(page.name.rfind(' ') + 1);
   if (flag == word || flag.ends_with("_" + word)) return &page;

@@ -46,7 +46,7 @@ DashWord splitWord(std::string_view word) {
   return out;
 }
 
-// True if `longer` contains the name, which has more than three letters.
+// True if `longer` contains the name. False for shorter names, which too many flags contain.
 bool isInside(std::string_view name, std::string_view longer) {
   return name.size() > 3 && longer.find(name) != std::string_view::npos;
 }

@@ -21,7 +21,7 @@ namespace viaduct::app {
 
 struct GivenFlag {
   std::string text = {};         // as it was given
-  std::optional<bool> yes = {};  // of a flag without a value
+  std::optional<bool> yes = {};  // of a yes-or-no flag
 };
 using GivenFlags = std::map<std::string, GivenFlag, std::less<>>;
 // Returns a command line that can be typed again, such as "viaduct bench --backend tcp". It leaves

@@ -33,7 +33,7 @@ struct Workload {
   int (*run)(const Options& options, const Settings& settings,
              std::vector<Error> problems) = nullptr;
   const char* more = "Exit codes are those of `viaduct bench`.\n";  // as in CommandPage
-  void (*extend)(CommandPage& page) = nullptr;  // adds sections that are not of flags
+  void (*extend)(CommandPage& page) = nullptr;  // adds sections beside those of flags
 };
 // How flags are written, and the exit codes of commands with rows.
 inline constexpr auto kSpelling =

@@ -68,8 +68,8 @@ struct Source : Target {
           must(peer.ready(kLong));
           return must(peer.waitPin(kMemory, kLong)).address;
         }()) {}
-  // Plans a copy of blocks that have the same places in both memories, but for their order.
-  // `run.base` counts from the begin of the memory.
+  // Plans a copy of the blocks of `run`, which lie at the same offsets in both memories. `from` and
+  // `into` give their orders. `run.base` counts from the begin of the memory.
   Transfer plan(OpKind kind, const Run& run, TransferOptions options = {}, const Indices& from = {},
                 const Indices& into = {}) {
     const auto in = [&](std::uint64_t begin, const Indices& indices) {
@@ -96,7 +96,7 @@ struct Pair {
   Source source;
 };
 
-// A target in a process of its own, until it is destroyed. A source needs the target's card.
+// A target in a process of its own, which ends with this object. A source needs the target's card.
 struct TargetProcess {
   TargetProcess(const Settings& settings, std::uint64_t bytes, const std::string& network = {})
       : process([&](Channel& parent) {

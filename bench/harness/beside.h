@@ -9,7 +9,7 @@
 
 namespace viaduct::bench {
 
-// Repeats a step on a thread of its own until it is destroyed.
+// Repeats a step on a thread of its own, until the Beside is destroyed.
 class Beside {
  public:
   // Returns after `begun` steps.

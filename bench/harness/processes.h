@@ -25,7 +25,7 @@ class Channel {
  public:
   explicit Channel(Fd socket) : socket_(std::move(socket)) {}
   void send(std::span<const std::byte> message) const;
-  std::vector<std::byte> receive() const;  // empty at the end of the other process
+  std::vector<std::byte> receive() const;  // empty: the other process has ended
 
   template <class T>
   void sendValue(const T& value) const {

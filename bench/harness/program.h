@@ -18,7 +18,8 @@
 
 namespace viaduct::bench {
 
-// Prints the reason after the program's name. Leaves memory shared with other processes untouched.
+// Prints the reason after the program's name, and ends the process at once. No destructor runs, so
+// memory shared with other processes stays as it is.
 [[noreturn]] void die(const std::string& why);
 // Does the same as die(), with the reason of a system call that has just failed.
 [[noreturn]] void dieOf(const char* call);
@@ -63,7 +64,7 @@ class Arguments {
   std::vector<std::string> words_;
 };
 
-// A column of texts, of figures, or of medians with the samples from one quantile to another.
+// A column of texts, of figures, or of medians that also show the range between two quantiles.
 struct Column {
   std::string_view title;
   std::size_t width;

@@ -71,11 +71,11 @@ class Agent {
   // that rest, and is empty if nothing was cut off. Any error leaves the agent open; kCancelled:
   // undrain() was called. A callback must not call it.
   Result<std::vector<DrainLeft>> drain(Deadline until);
-  // Takes a running drain() back: publishes the name again, and tells all peers. Fails with
-  // kInvalid if no drain runs or its deadline has passed. If the name belongs to a successor now,
-  // the error says so and the drain goes on.
+  // Cancels a running drain(): publishes the name again, and tells all peers. Fails with kInvalid
+  // if no drain runs or its deadline has passed. If the name belongs to a successor now, the error
+  // says so and the drain goes on.
   Status undrain();
-  // The rest that a running drain() waits for.
+  // The work that a running drain() still waits for.
   DrainState drainState() const;
 
   const std::string& name() const;

@@ -29,7 +29,7 @@ class BlockDigest {
   // multiple of 8. Not checked: all pieces but the block's last one have a multiple of 8 bytes, and
   // the pieces cover the block once.
   Status add(std::uint64_t offset, std::span<const std::byte> piece);
-  // Adds all pieces of another part of the same block.
+  // Adds all pieces that `other` has, which are other parts of the same block.
   void add(const BlockDigest& other);
   // The digest of a block that consists of the added pieces.
   Digest digest() const;
@@ -38,7 +38,7 @@ class BlockDigest {
   std::uint64_t plain_ = 0, product_ = 0, bytes_ = 0;
 };
 
-// Digests as bytes for a note or another message, 16 bytes each and 24 more.
+// Digests as bytes for a note or another message: 16 bytes for each digest, and 24 more in all.
 std::vector<std::byte> encodeDigests(std::span<const Digest> digests);
 // Refuses all bytes that encodeDigests() cannot have made.
 Result<std::vector<Digest>> decodeDigests(std::span<const std::byte> bytes);

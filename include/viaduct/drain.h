@@ -13,7 +13,7 @@ namespace viaduct {
 struct DrainLeft {
   std::string peer = {};
   bool answered =
-      false;  // the peer has answered the announcement; until then its part is not known
+      false;  // the peer has answered the announcement; before, its figures below are unknown
   std::uint64_t transfers = 0, bytes = 0;              // running transfers of this agent
   std::uint64_t their_transfers = 0, their_bytes = 0;  // of the peer, by its last report
   std::uint64_t lent = 0, borrowed = 0;                // leases

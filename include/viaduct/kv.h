@@ -66,7 +66,7 @@ std::uint64_t kvPageBytes(const KvLayout& layout, const KvGroup& group, const Kv
 // more block, because it rarely ends where a block ends.
 std::uint64_t kvBlocksOf(const KvGroup& group, std::uint64_t tokens);
 
-// Usual places of pages in one piece of memory.
+// The usual ways to place pages in one piece of memory.
 enum class KvArrangement : std::uint8_t {
   kApart,     // each tensor of each layer has a pool of its own
   kTogether,  // each layer has a pool, with the pages of K and V of a block side by side

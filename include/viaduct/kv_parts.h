@@ -22,8 +22,9 @@ inline constexpr std::uint32_t kMaxKvLayers = 1U << 16U;
 
 // The parts of this rank, layer after layer. The layout needs no places.
 Result<std::vector<ParcelPart>> kvParts(const KvLayout& source);
-// The parts of kvParts() with the pages of a request. `blocks` names its blocks for each group, in
-// the order of their tokens. Pages that lie side by side stay one block of the part.
+// The parts of kvParts() with the pages of a request. `blocks` has the numbers of the request's
+// blocks for each group, in the order of their tokens. Pages that lie side by side stay one block
+// of the part.
 Result<std::vector<PublishedPart>> kvPages(const KvLayout& source, std::span<const Indices> blocks);
 
 // A plan between two layouts for each part. Made once, for all requests.
@@ -34,8 +35,9 @@ class KvLayers {
 
   // The parts that move between these two ranks, layer after layer.
   const std::vector<ParcelPart>& parts() const { return parts_; }
-  // The memory for each part, as KvReshard::select finds it. KvBlocks::source counts the blocks of
-  // the part, from 0 on. A part of which nothing is moved is left out.
+  // The memory for each part, as KvReshard::select finds it. KvBlocks::source has the numbers of
+  // blocks within the part, from 0, not those of the source's pool. A part of which nothing is
+  // moved is left out.
   Result<std::vector<PartInto>> into(std::span<const KvBlocks> groups) const;
 
  private:

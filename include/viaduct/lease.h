@@ -58,9 +58,9 @@ class Lease {
   // Makes the lease end `duration` from now. Fails with kStale if it is ending or has ended.
   Status renew(Duration duration);
   // Ends the lease, and waits until no transfer under it accesses the blocks any more. If the peer
-  // does not answer within Settings::grace, its session ends, and revoke() waits for the grace
-  // again at most. kPeerLost: the peer was stopped inside a copy. It may still access the blocks
-  // until Peer::settled() is true.
+  // does not answer within Settings::grace, its session ends, and revoke() waits at most as long
+  // again. kPeerLost: the peer was stopped inside a copy. It may still access the blocks until
+  // Peer::settled() is true.
   Status revoke();
   LeaseState state() const;  // takes no lock
   // Waits for the outcome. Once it is kReturned, kExpired or kRevoked, the blocks may be used

@@ -1,7 +1,7 @@
 // Marks: numbers that tell a peer which parts of its data are complete, without a note for each
 // part. A stream is a set of marks that two agents exchange. Marks may arrive before this end opens
-// its stream: Agent::openMarks(). Threads: call from any; on_change runs where callbacks of
-// transfers run.
+// its stream: Agent::openMarks(). Threads: call from any; on_change runs on the same threads as
+// TransferOptions::on_end.
 #pragma once
 
 #include <viaduct/deadline.h>

@@ -93,14 +93,14 @@ struct Segment {
   }
 };
 
-// A pin of a peer, which a transfer may name.
+// A pin of this agent or of a peer.
 struct PinInfo {
   std::string label = {};  // the label that its owner gave; may be empty
   MemoryKind kind = MemoryKind::kHost;
   std::uint32_t device = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t slot = 0;  // its number in the owner's table
+  std::uint32_t slot = 0;  // its number in the owner's table of pins
   MemoryAccess access = MemoryAccess::kReadWrite;
   friend bool operator==(const PinInfo&, const PinInfo&) = default;
 };

@@ -1,7 +1,7 @@
 // Parcels: named and versioned data in parts, which several ranks publish and groups of consumer
 // ranks fetch. Each end sees one outcome of a parcel, and all ranks of a group see the same one:
-// docs/design/0069-parcels.md. Threads: call from any; functions of the caller run where callbacks
-// of transfers run, and must not block.
+// docs/design/0069-parcels.md. Threads: call from any; functions of the caller run on the same
+// threads as TransferOptions::on_end, and must not block.
 #pragma once
 
 #include <viaduct/blocks.h>
@@ -138,7 +138,8 @@ struct PartOffer {
 struct ParcelGroup {
   std::string name = {};  // the same at all ranks; empty: this rank alone
   std::uint32_t size = 1, rank = 0;
-  // The verdict may be whole without lost ranks if at least this many ranks remain. 0: all.
+  // The fewest ranks for which the fetch may end as kWhole although other ranks are lost. 0: no
+  // rank may be lost.
   std::uint32_t at_least = 0;
 };
 
@@ -186,7 +187,7 @@ class ParcelFetch {
   Status waitPart(ParcelPart part, Deadline until) const;
   std::optional<ParcelEnd> end() const;
   std::vector<ParcelPart> missing()
-      const;                          // the parts that have not arrived; before the offer: none
+      const;                          // parts that have not arrived; empty until the owner answers
   void cancel(std::string_view why);  // does not block
 
  private:

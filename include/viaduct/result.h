@@ -49,7 +49,8 @@ struct Error {
 Error systemError(Code code, std::string operation, int os_errno);
 
 namespace detail {
-// Both end the process, in every build. The first one prints the error's text before.
+// Both print a line and end the process, in every build. The line of dieWithoutValue() has the
+// error's text.
 [[noreturn, gnu::cold]] void dieWithoutValue(const Error* held);
 [[noreturn, gnu::cold]] void dieWithoutError();
 }  // namespace detail

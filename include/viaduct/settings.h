@@ -18,12 +18,12 @@ namespace viaduct {
 // Whether to use an optimisation; kAuto uses it where it is known to pay.
 enum class Toggle : std::uint8_t { kAuto, kOn, kOff };
 
-// The attacks that data over tcp is protected against on its way (docs/security.md). The order is
-// that of strength.
+// The attacks that data over tcp is protected against on its way (docs/security.md). From kOff on,
+// a later level protects more.
 enum class Privacy : std::uint8_t {
   kAuto,       // kFrames between hosts, kOff within one host
   kOff,        // nothing
-  kFrames,     // forged, moved, repeated and lost writes and their ends; not changed payload
+  kFrames,     // forged, moved, repeated or lost writes and ends of writes; not changed data
   kIntegrity,  // all changes
   kEncrypted,  // all changes, and reading
   kRequired,   // as kEncrypted, and no transfer with a peer that refuses
@@ -83,12 +83,13 @@ struct SettingRow {
   std::string_view fallback;
   std::string_view help;
   Status (*parse)(std::string_view text, Settings& into);
-  std::string_view instead_of = {};  // read only if `variable` is not set
+  // If not empty, `variable` is read only if the variable that this names is not set.
+  std::string_view instead_of = {};  // another row's variable
   // Refuses a value out of range; null: every value is in range.
   Status (*check)(const Settings& settings) = nullptr;
   // The value as text, for results. Null: a secret, which results leave out.
   std::string (*show)(const Settings& settings) = nullptr;
-  bool of_host = false;  // the hosts of one run may have different values
+  bool of_host = false;  // hosts of one benchmark run may have different values
 };
 // The agent's settings, then those of each backend: BackendFacts::settings.
 std::span<const SettingRow> settingRows();

@@ -61,14 +61,14 @@ struct SocketStatistics {
   std::uint64_t sockets = 0;                         // open now
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // acknowledged, and received in order
   // repeated_segments leaves out repetitions of segments that the receiver had already.
-  std::uint64_t sent_segments = 0, repeated_segments = 0;  // sent_segments includes all
+  std::uint64_t sent_segments = 0, repeated_segments = 0;  // sent_segments includes all repetitions
   // The kernel counts the next three in steps of up to 10 ms.
   std::chrono::nanoseconds busy{0};            // time with unsent or unacknowledged data
   std::chrono::nanoseconds send_limited{0};    // part of `busy`: the send buffer was full
   std::chrono::nanoseconds window_limited{0};  // part of `busy`: the receiver's window was full
   // Processor time in which protected data was sealed and opened, estimated from a sample.
   std::chrono::nanoseconds sealing{0};
-  // The least of all open sockets; 0: none has sent anything.
+  // Each of these three is the least of all open sockets; 0: none has sent anything.
   std::chrono::nanoseconds round_trip{0};
   std::uint32_t segment_bytes = 0, path_mtu = 0;
   friend bool operator==(const SocketStatistics&, const SocketStatistics&) = default;

@@ -25,8 +25,8 @@ class TransferImpl;
 enum class OpKind : std::uint8_t { kWrite, kRead };
 const char* opKindName(OpKind kind);
 
-// The class of a transfer. Where transfers wait for the same rail, those of a higher class go
-// first, and a lower class gets a twentieth of the bytes or more. docs/priority.md
+// The class of a transfer. If transfers wait for the same rail, those of a higher class go first,
+// and a lower class gets a twentieth of the bytes or more. docs/priority.md
 enum class Priority : std::uint8_t {
   kUrgent,      // a request waits for it: a hand-off from prefill to decode, a prefix
   kNormal,      //
@@ -62,8 +62,8 @@ struct TransferOptions {
   std::optional<Deadline> reach = {};
   // With `reach`: the first post also waits until the peer has announced a pin whose label this
   // function accepts. Pins that the peer has withdrawn since count as well. The post fails with
-  // kDenied if there is none. The function runs under the agent's lock, and must not call the
-  // agent.
+  // kDenied if no such pin is announced in time. The function runs under the agent's lock, and must
+  // not call the agent.
   std::function<bool(std::string_view label)> awaits = {};
   // Runs once per post, on a thread of the agent or one that polls, waits or closes the agent;
   // never inside post(). It must not block. It may post again.

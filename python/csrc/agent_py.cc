@@ -42,7 +42,7 @@ std::shared_ptr<PinState> allocate(AgentState& state, const py::object& bytes,
   return state.addPin(valueOf(unlocked([&] { return state.agent.allocate(size, options); })), {});
 }
 
-// Without a keeper, the caller keeps the memory valid, or the segment is a file or an object.
+// No keeper: the caller keeps the memory valid, or the segment is a file or an object.
 std::shared_ptr<PinState> pinSegment(AgentState& state, const Segment& segment,
                                      const std::string& label, py::object keeper = {}) {
   auto pin = unlocked([&] { return state.agent.pin(segment, label); });
@@ -183,7 +183,7 @@ Note waitNote(AgentState& state, const py::object& timeout) {
                   [&](Deadline until) { return state.agent.waitNote(until); });
 }
 
-// A function for Python that asks the agent.
+// Makes a Python method that calls `member` of the Agent.
 template <auto member>
 auto ofAgent(const char* operation) {
   return [operation](AgentState& state) { return ask(state, operation, member); };

@@ -47,7 +47,7 @@ void refuseUninitialisedObjects(const py::module_& module) {
   }
 }
 
-// The names that the package takes: all so far that are not private.
+// The names that the package viaduct offers its users: all names so far that are not private.
 py::list publicNames(const py::module_& module) {
   py::list names;
   for (const auto& [name, value] : py::reinterpret_borrow<py::dict>(module.attr("__dict__")))

@@ -198,7 +198,8 @@ void bindMetadata(AgentClass& agent) {
           "remote_agent"_a, "backends"_a = py::tuple());
 }
 
-// The calls of each transfer, and of each round of a polling loop.
+// Programs make the calls below for each transfer, or in each round of a polling loop. So they use
+// nixl_vectorcall.h.
 
 PyObject *read_object = nullptr, *write_object = nullptr;  // live as long as the process
 

@@ -37,7 +37,7 @@ auto ask(KnownPeer& known, const char* operation, const Member& member) {
   return unlocked([&] { return std::invoke(member, peer); });
 }
 
-// A function for Python that asks a peer.
+// Makes a Python method that calls `member` of the Peer.
 template <auto member>
 auto asking(const char* operation) {
   return [operation](KnownPeer& known) { return ask(known, operation, member); };

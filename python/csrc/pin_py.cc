@@ -85,7 +85,7 @@ memory, which then has to end with a whole block.)"};
 const PinInfo& infoOf(const PinState& pin) { return pin.info(); }
 const PinInfo& infoOf(const PinInfo& pin) { return pin; }
 
-// Adds the members that both ends of a pin have.
+// Adds the members that the Python classes Pin and RemotePin share.
 template <class T, class... Options>
 void bindInfo(py::class_<T, Options...>& pins) {
   pins.def_property_readonly(

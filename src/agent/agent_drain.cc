@@ -35,7 +35,7 @@ Error cutOff(const PeerImpl& peer) {
 
 }  // namespace
 
-// Gives up the name first, so that a successor has it before peers look for one.
+// Gives up the name first, so that a successor has the name before peers look for a successor.
 Result<std::uint64_t> AgentImpl::startDrain() {
   const std::lock_guard naming(naming_);
   {

@@ -134,7 +134,7 @@ Result<Finder*> AgentImpl::placeFor(const std::string& operation) const {
                             core::settingName("meet", "VIADUCT_MEET"))};
 }
 
-// Opens this backend last, so that its rail is polled after the rails that do its work.
+// Opens the staging backend last, so that its rail is polled after the rails that do its work.
 void AgentImpl::openStaging() {
   if (!settings_.backends.empty() && !backends_.needStages()) return;
   stages_ = std::make_unique<Stages>(peers_, traffic_);
@@ -163,13 +163,13 @@ void AgentImpl::shutdown() {
   if (finder_) finder_->close();  // so that no agent finds this one while it closes
   engine_->stop();
   letGo();
-  // A check of blocks ends in the first round, and its callback runs in the second.
+  // The first call ends the checks of blocks. The second runs the callbacks of their transfers.
   runCallbacks();
   runCallbacks();
 }
 
-// Drops the peers and backends. Threads that still wait or poll then find no work and ended
-// transfers.
+// Drops the peers and backends. Threads that still wait or poll find that their transfers have
+// ended, and that no work is left.
 void AgentImpl::letGo() {
   auto held = hold();
   traffic_.endReaching(nullptr,
@@ -233,8 +233,8 @@ Status AgentImpl::unpin(std::uint32_t slot) {
   return removePin(slot);
 }
 
-// The event loop runs meanwhile, because other peers need heartbeats. No event tells that a peer
-// has left the memory.
+// While this function waits, the event loop runs, because other peers need heartbeats. No event
+// tells that a peer has left the memory.
 Status AgentImpl::removePin(std::uint32_t slot) {
   std::optional<Status> outcome;
   const auto over = [&] {
@@ -253,8 +253,8 @@ Status AgentImpl::removePin(std::uint32_t slot) {
   return *std::move(outcome);
 }
 
-// A user of eventFd() polls when that descriptor is readable, and a note in a disarmed ring does
-// not make it readable.
+// Keeps the note rings armed if the user has asked for eventFd(): a note in a disarmed ring does
+// not make that descriptor readable.
 void AgentImpl::suppressWakeups() {
   if (!hasEventFd()) peers_.noteRings().suppressWakeups();
 }

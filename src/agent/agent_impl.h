@@ -87,7 +87,8 @@ class AgentImpl final : public Basis, public Progressable {
   Status removePin(std::uint32_t slot);
   void abandon();
 
-  // Held by the thread that closes the agent; a second thread waits here until that has ended.
+  // Held by the thread that closes the agent; a second thread that closes it waits here until the
+  // first is done.
   std::mutex closing_;
   Traffic traffic_;
   Parcels parcels_;
@@ -96,7 +97,7 @@ class AgentImpl final : public Basis, public Progressable {
   std::unique_ptr<Finder> finder_;                 // null without a meeting place
   std::unique_ptr<base::MetricsServer> exporter_;  // null without a metrics endpoint
   std::string metrics_endpoint_;
-  std::mutex naming_;  // held while the name is withdrawn or published again, before the lock
+  std::mutex naming_;  // held while the name is withdrawn or published again; taken before the lock
   std::uint64_t drain_ = 0, last_drain_ = 0;  // number of the running drain, or 0; last number
   bool drain_ends_ = false;                   // undrain() comes too late now
   const std::uint64_t rdma_ports_ = host::rdmaPorts().size();

@@ -41,7 +41,7 @@ void add(Latencies& into, const Latencies& some) {
 }  // namespace
 
 Statistics AgentImpl::statistics() {
-  const SectionsShut shut(rails_);  // threads in sections count in their own cells
+  const SectionsShut shut(rails_);  // threads in sections (move/sections.h) count in cells
   const Counts& counts = this->counts();
   Statistics out{.agent = settings_.name,
                  .endpoint = metrics_endpoint_,

@@ -42,7 +42,8 @@ class Finder {
 
   Result<Card> find(const std::string& name, Deadline until) const;
 
-  // Publishes that this agent decides about parcels of that name, until as many calls of retract().
+  // Publishes that this agent decides about parcels of that name, until retract() has been called
+  // as often for the name.
   Status announce(const std::string& parcel, Deadline until);
   void retract(const std::string& parcel);
   // Waits for a parcel of that name up to `until`.

@@ -15,8 +15,8 @@ using agent::MarkStreamImpl;
 
 using Condition = std::function<bool()>;
 
-// Waits for `done`, or for the end of the stream as well. `missing` says in words what has not
-// happened.
+// Waits for `done`. If `or_ended`, the end of the stream ends the wait too. `missing` says in words
+// what has not happened.
 Status waitFor(MarkStreamImpl& stream, const Condition& done, bool or_ended, Deadline until,
                const std::string& missing) {
   Basis& agent = stream.peer().basis();

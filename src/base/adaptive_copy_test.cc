@@ -12,8 +12,8 @@ namespace {
 
 using Strategy = AdaptiveCopy::Strategy;
 
-// Jobs of many sizes follow each other, in pieces of any size and alignment. So a job's probe may
-// start in the middle of the previous job's state.
+// Jobs of many sizes follow each other, in pieces of any size and alignment. So a job may begin
+// while the previous job's probe is incomplete.
 TEST(AdaptiveCopy, CopiesEveryByteAndNoOther) {
   constexpr std::size_t kRoom = 9U << 20U;
   constexpr std::byte kUntouched{0xee};

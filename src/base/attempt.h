@@ -1,6 +1,6 @@
-// Lets a call say that it would block, in the place of blocking: an event loop then goes on, and is
-// told when to call again. A function that waits for a thing names the thing's Watchers. Threads:
-// see each class.
+// Lets an event loop call functions that may block: such a call returns at once and says that it
+// would have blocked. The loop is told when to call again. A blocking function names the Watchers
+// of its condition. Threads: see each class.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ class Watcher {
   virtual void changed() = 0;
 };
 
-// The watchers that wait for the next change of one thing. Threads: under the lock of the thing.
+// The watchers that wait for the next change of one condition, such as a peer's state. Threads:
+// under the lock that guards that condition.
 class Watchers {
  public:
   void add(const std::shared_ptr<Watcher>& watcher);
@@ -36,8 +37,8 @@ class Watchers {
 };
 
 // While an Attempt lives, calls of its thread that would block return at once, as if their time had
-// passed. `watcher` is told of the next change of the thing that such a call waits for. Threads:
-// the one that made the Attempt.
+// passed. `watcher` is told of the next change of the condition for which such a call would have
+// waited. Threads: the one that made the Attempt.
 class Attempt {
  public:
   explicit Attempt(std::shared_ptr<Watcher> watcher)
@@ -49,7 +50,8 @@ class Attempt {
   // True: a call would have blocked, so the error of that call is not final.
   bool wouldBlock() const { return would_block_; }
 
-  // A function calls this before it blocks, with the lock of the thing. True: it must not block.
+  // A function calls this before it blocks, while it holds the lock that guards `watchers`. True:
+  // this thread has an Attempt, so the function must return instead.
   static bool refuses(Watchers& watchers) {
     if (current_ == nullptr) [[likely]]
       return false;

@@ -8,7 +8,7 @@
 
 namespace viaduct::base {
 
-// Whether the process believes its environment. A setuid or setgid program, and one with file
+// Whether the process trusts its environment. A setuid or setgid program, and one with file
 // capabilities, has other rights than the user who has set the variables.
 bool environmentIsTrusted();
 // The value of a variable; null: it is not set, or the environment is not trusted.

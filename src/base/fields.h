@@ -43,8 +43,8 @@ concept Sized = requires(const T& value) { value.size(); };
 template <class T>
 concept List = !std::same_as<T, Bytes> && requires(T& value) { value.emplace_back(); };
 
-// Reading refuses a value above `limit`. The limit of a text or list is its size. `each` limits the
-// size of each element of a list.
+// Reading refuses a value above `limit`. For a text or a list, `limit` is that of its size. `each`
+// limits the size of each element of a list.
 template <class T>
 struct AtMost {
   using Limit = std::conditional_t<Sized<T>, std::size_t, std::remove_const_t<T>>;

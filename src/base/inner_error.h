@@ -7,7 +7,7 @@
 
 namespace viaduct::base {
 
-// Leaves out the code and the peer, which the outer error says too.
+// Leaves out the code, the peer and the file, which belong to the outer error.
 std::string innerText(const Error& error);
 
 }  // namespace viaduct::base

@@ -38,7 +38,7 @@ concept NamedText = requires(T t) {
 // Leaves out a number that is not finite, and an object that needs such a number.
 class JsonWriter {
  public:
-  // The comments of JsonReader explain need(), keep(), may() and word().
+  // JsonReader explains need(), keep() and may().
   template <class T>
   void need(const char* key, const T& value) {
     if (!set(key, value)) whole_ = false;
@@ -128,7 +128,7 @@ class JsonReader {
   void need(const char* key, T& into) {
     if (const Json* at = find(key, true)) child(*at, key).value(into);
   }
-  // Fields that are left out when they are empty.
+  // Reads a field that writers leave out when it is empty.
   template <class T>
   void may(const char* key, T& into) {
     if (const Json* at = find(key, false)) child(*at, key).value(into);
@@ -141,7 +141,7 @@ class JsonReader {
     child(*at, key).value(value);
     if (ok()) into = std::move(value);
   }
-  // Fields that our own files have, and that others may lack.
+  // Reads a field that our own files have, and that other files may lack.
   template <class T>
   void keep(const char* key, T& into) {
     may(key, into);

@@ -29,7 +29,7 @@ class Loop {
 
   Held hold() { return Held(mutex_); }
   Poller& poller() { return *poller_; }
-  void wake();  // after another thread than the loop's has set a timer
+  void wake();  // call it if a thread other than the loop's has set a timer
   void stop();  // no handler runs afterwards; do not call it with hold() or from a handler
 
  private:

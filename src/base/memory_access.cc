@@ -34,7 +34,7 @@ class Range {
  public:
   Range(std::uint64_t address, std::uint64_t bytes) : at_(address), end_(address + bytes) {}
 
-  std::uint64_t at() const { return at_; }  // all bytes before it are mapped
+  std::uint64_t at() const { return at_; }  // the range's earlier bytes are readable
   bool complete() const { return at_ >= end_; }
   // Takes the next mapping. False: this mapping ends the search.
   bool take(std::uint64_t start, std::uint64_t end, bool readable, bool writable) {

@@ -30,7 +30,7 @@ class Poller {
   Clock::time_point fromSteady(Clock::time_point at) const { return moved(at, 1); }
   Clock::time_point toSteady(Clock::time_point at) const { return moved(at, -1); }
 
-  // Level-triggered, unless EPOLLET is among the events. Without a handler an event only ends
+  // Level-triggered, unless EPOLLET is among the events. An event without a handler only ends
   // block(), for an owner that looks for the reason itself. A handler may watch, change and forget
   // any descriptor, its own included.
   Result<Id> watch(int fd, std::uint32_t events, Handler handler);

@@ -1,6 +1,7 @@
 // Hints to the processor about memory that a copy reads or writes soon. The addresses of many
-// pieces are known, but the hardware finds each piece only when the copy gets there. Then it looks
-// up the page and starts its own prefetching again (docs/measured/kv.md). Threads: pure functions.
+// pieces are known, but the hardware finds each piece only when the copy gets there. The hardware
+// then looks up the page and starts its own prefetching again (docs/measured/kv.md). Threads: pure
+// functions.
 #pragma once
 
 namespace viaduct::base {

@@ -19,10 +19,10 @@ class ReplacedFile {
   // link is not followed.
   static Result<ReplacedFile> openPrivate(std::string operation, const std::string& name);
 
-  // Writes a file beside the old one, which then takes its place, its rights and its owner. Writes
-  // in place to a device, a FIFO or an open descriptor, and to a file that no other one can
-  // replace: a mount point, or one in a folder that takes no new file. The old content stays if the
-  // disk is full.
+  // Writes a new file beside the old one, and gives it the old one's name, rights and owner. Writes
+  // in place to a device, a FIFO or an open descriptor. Also to a file that no new one can replace:
+  // a mount point, or one in a folder that takes no new file. The old content stays if the disk is
+  // full.
   Status write(std::string_view content) const;
 
  private:

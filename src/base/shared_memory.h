@@ -23,10 +23,10 @@ class SharedMemory {
     // them for writing.
     bool control = false;
   };
-  // Allocates zeroed memory. kExhausted says how much was needed, in bytes or in huge pages. Under
-  // strict overcommit all pages but `control` ones are present on return: a later shortage would be
-  // SIGBUS. Peers may only read huge pages. Under strict overcommit, peers may write `control`
-  // pages alone.
+  // Allocates zeroed memory. kExhausted says how much was needed, in bytes or in huge pages. Peers
+  // may only read huge pages. Under strict overcommit (vm.overcommit_memory is 2), peers may write
+  // only `control` pages. All other pages are then present on return: a later shortage would be
+  // SIGBUS.
   static Result<SharedMemory> allocate(std::uint64_t bytes, const Options& options);
   static Result<SharedMemory> allocate(std::uint64_t bytes) { return allocate(bytes, {}); }
 
@@ -50,7 +50,7 @@ class SharedMemory {
   std::uint64_t size() const { return bytes_; }  // the size that the caller asked for
   std::span<std::byte> bytes() const { return {start_, bytes_}; }
   int fd() const { return file_.get(); }  // -1: after map() or closeFile()
-  void closeFile() { file_.reset(); }     // once every process that will map it has it
+  void closeFile() { file_.reset(); }     // call it once all peers that map it have it
   bool writable() const { return access_ == Access::kReadWrite; }
   explicit operator bool() const { return start_ != nullptr; }
   Segment segment() const;

@@ -21,7 +21,7 @@ class SharedOrder {
  public:
   // `file`: a descriptor of the mapped file.
   explicit SharedOrder(int file) {
-    // If two files share a clock, it can hide a race but never cause a report.
+    // If two files share a clock, the clock can hide a race but never cause a report.
     static std::array<std::uint64_t, 1024> clocks{};
     struct stat facts{};
     static_cast<void>(::fstat(file, &facts));  // fails only without a file; then clock 0

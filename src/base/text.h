@@ -32,8 +32,8 @@ std::string withoutUser(std::string_view url);
 // lines are indented like the text.
 std::string paragraph(std::string_view lead, std::string_view text, std::size_t width = 80);
 
-// Reads the whole text as a number. Nothing for other texts, and for infinite numbers. `form`: as
-// std::from_chars has it.
+// Reads the whole text as a number. Nothing for other texts, for infinite numbers and for NaN.
+// `form`: as std::from_chars has it.
 template <class Number, class... Form>
 std::optional<Number> numberIn(std::string_view text, Form... form) {
   Number out{};

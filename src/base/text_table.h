@@ -33,7 +33,7 @@ struct TextColumn {
   std::string_view title = {};  // must outlive the table
   bool left = false;            // for texts; figures are aligned at the right
   Narrow narrow = Narrow::kStays;
-  std::size_t least = 0;  // the width if rows come one by one
+  std::size_t least = 0;  // the width if rows come one by one; the least width of kCut
 };
 constexpr TextColumn figure(std::string_view title, std::size_t least = 0) {
   return {.title = title, .least = least};

@@ -1,5 +1,5 @@
-// Progress lines for the user during a long wait: after 2 s, then every 10 s. Each names the
-// missing party, the last error and the time left. Threads: one.
+// Progress lines for the user during a long wait: after 2 s, then every 10 s. Each has the error
+// with which the wait would end now, and the time left if the wait has a limit. Threads: one.
 #pragma once
 
 #include <viaduct/deadline.h>

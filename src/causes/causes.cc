@@ -18,16 +18,16 @@ using Found = std::vector<std::string>;
 
 // A shaper delays only bursts on an interface that sends less than this part of the shaper's rate.
 constexpr double kShaped = 0.7;
-// A rail delays a row if it had bytes on their way for most of the row, while the others had less
-// than half of that.
+// A rail delays a row if it had bytes on their way for at least half of the row, and the middle one
+// of the other rails for at most half as long.
 constexpr double kMostly = 0.5;
-// A socket waits for space in a tiny buffer even if the receiver is fast. On an idle machine it
-// waits for a quarter to a third of its time, which the kernel counts in steps of 4 ms.
+// A part of a socket's busy time. A socket waits for space in a tiny buffer even if the receiver is
+// fast: on an idle machine for a quarter to a third. The kernel counts in steps of 4 ms.
 constexpr double kOften = 0.15;
 // In seconds. A rail is not slow if TCP only waited once for 0.2 s after a loss. The kernel counts
 // busy time in steps of up to 10 ms.
 constexpr double kLongerThanATimeout = 0.3;
-// Statistics of a socket count only if it sent so many bytes. Fewer fit into its first round trips.
+// Statistics of a socket that sent fewer bytes are left out: they fit into its first round trips.
 constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
 // Healthy runs repeat up to one segment in 2,000, and links of data centres lose less than one
 // packet in 10,000. With three losses in 1,000, TCP reaches 2.6 Gbit/s over 0.1 ms, and less over
@@ -128,7 +128,7 @@ std::uint64_t sentBy(const Member& member, const std::string& interface) {
   return 0;
 }
 
-// Members of one host and network share its interfaces, so each interface is named once.
+// Only one member of each host and network lists its interfaces, so each is named once.
 Found shaped(const Scene& scene) {
   Found out;
   for (const Member& member : scene.members)

@@ -69,8 +69,8 @@ struct Cause {
 // A row of the table.
 struct Rule {
   std::string_view name;
-  // Finds what the row's members suffered, or what may slow later rows if there is no row. Empty:
-  // nothing.
+  // Returns a text for each thing that slowed the row's members. If the scene has no row: for each
+  // thing that may slow later rows.
   std::vector<std::string> (*find)(const Scene& scene);
   const char* remedy;
   bool certain = true;  // false: without a slow row, it may do no harm

@@ -48,13 +48,13 @@ struct Capabilities {
   // Its rails run without the agent's lock, several at once. post(), poll(), collect() and cancel()
   // then never call the agent, not even LinkHost::changed(): they leave that to handleEvents().
   bool side_by_side = false;
-  // Checks the rights of each peer to each pin, and takes them back at the end of the session.
-  // Without it, a peer with limited rights gets no keys, except of pins for its session alone.
+  // Checks the rights of each peer to each pin, and takes them back at the end of the session. If
+  // false, a peer with limited rights gets no keys, except of pins for its session alone.
   bool checks_rights = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
   std::uint64_t min_chunk = 0;
-  // Lists of smaller pieces than this, in the mean, are faster when they are packed into chunks
+  // A list of ops that average fewer bytes than this is faster if its ops are packed into chunks
   // (docs/measured/packing.md). 0: never.
   std::uint64_t pack_below = 0;
 };
@@ -69,7 +69,7 @@ class DirectMover {
   };
   enum class Outcome : std::uint8_t {
     kMoved,   // all ops are moved
-    kPaused,  // the caller has to leave its section, and may then continue
+    kPaused,  // the caller has to leave its section (move/sections.h), then may continue
     kFailed,  // Rail::post() has to repeat the whole work, and then reports why it fails
   };
   virtual ~DirectMover() = default;
@@ -150,7 +150,7 @@ struct LinkSeed {
   // The peer is this agent. The link is both ends: it is ready at once, and sends no message. Only
   // backends with Capabilities::own_memory get such a link.
   bool self = false;
-  bool same_host = false;                 // proven, by a Unix socket or by one process
+  bool same_host = false;                 // proven by a Unix socket or a shared process
   bool unix_socket = false;               // fds can be sent
   int pid = 0;                            // the peer's process in this PID namespace; 0: unseen
   Bytes address;                          // Backend::address() of the peer's backend
@@ -297,8 +297,9 @@ class Backend {
   // one-sided copy. Call again: the result changes within Settings::grace. kPeerLost: the peer is
   // still in that copy, and the slot is free nevertheless; see Link::settling().
   virtual Status unpin(std::uint32_t slot) = 0;
-  // The rails nearest to this pinned memory; transfers of it use them while they work. Asked when a
-  // transfer is planned; the answer stays the same while the memory is pinned.
+  // The rails nearest to this pinned memory. Its transfers use other rails only while none of these
+  // is usable. Asked when a transfer is planned; the answer stays the same while the memory is
+  // pinned.
   virtual RailMask near(std::uint32_t /*slot*/) const { return kAllRails; }
 };
 

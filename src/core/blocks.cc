@@ -122,7 +122,7 @@ Status sweep(std::span<const Run> runs) {
 }
 
 // The numbers of the blocks if all lie on a grid of their size, as those of a KV cache do. Nothing
-// if they do not, or if the grid has too many places.
+// if they do not, if the size is no power of two, or if the grid has too many places.
 std::optional<std::vector<std::uint32_t>> numbersOnGrid(std::span<const std::uint64_t> addresses,
                                                         std::uint64_t bytes, std::uint64_t& count) {
   constexpr std::uint64_t kMostPlaces = 64;  // grid places for each block

@@ -82,8 +82,8 @@ using Completion = std::variant<Moved, Failed, Staged>;
 using Completions = std::vector<Completion>;
 
 // The receiver of completions. It outlives every work that names it: each op that a rail has taken
-// comes back to it exactly once, and nothing names it after the last one. Threads: with the agent's
-// lock held.
+// comes back to it exactly once. After the last of these ops, no rail keeps a pointer to it.
+// Threads: with the agent's lock held.
 class Sink {
  public:
   Sink() = default;

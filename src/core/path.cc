@@ -37,7 +37,7 @@ auto shareOf(Shares& shares, const PathShare& of) {
   });
 }
 
-// Sets each amount of `share` to `change` of that amount and the one of `other`.
+// Replaces each amount of `share` by change(this amount, the same amount of `other`).
 void combine(PathShare& share, const PathShare& other, auto change) {
   for (auto amount : {&PathShare::bytes, &PathShare::ops, &PathShare::injected, &PathShare::batches,
                       &PathShare::busy_ns, &PathShare::by_kernel})

@@ -289,16 +289,15 @@ Result<OpList> pairBlocks(const Side& local, const Side& remote) {
   return ops.take(taken * bytes);
 }
 
-// A selection as one stream of bytes. A dense run that is taken whole, and lies in one pin, is one
-// piece.
+// A selection as one stream of bytes. A run of touching blocks is one piece if it is taken whole
+// and lies in one pin.
 class Stream {
  public:
   explicit Stream(const Side& side)
       : side_(side), pins_(side.pins), taken_(side.taken()), all_(side.selection.indices.empty()) {}
 
   bool empty() const { return left_ == 0; }
-  // Loads the next piece if the current one is used up. False: a block of the next one is in no
-  // pin.
+  // Loads the next piece if the current one is used up. False: no single pin covers the next block.
   bool load() {
     if (left_ != 0 || next_ == taken_) return true;
     const Blocks& blocks = side_.selection.blocks;

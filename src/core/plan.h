@@ -59,13 +59,13 @@ struct OpList {
   std::vector<PinSpan> spans;  // in order; together they contain all ops
   std::uint64_t bytes = 0;
   std::uint64_t whole = 0;                // as in Work
-  Priority priority = Priority::kNormal;  // the class of a hop
+  Priority priority = Priority::kNormal;  // for a hop of a staged transfer
 };
 
 // Pairs the bytes of both selections in order, and merges neighbours that touch on both sides.
 // Checks that totals are equal, indices in range, every block in one pin, written pins writable,
 // and no written block named twice. An error names the block. Costs a few nanoseconds per index, or
-// one step per dense run that is taken whole.
+// one step for each run of touching blocks that is taken whole.
 Result<OpList> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                         const PinMap& local_pins, const PinMap& remote_pins);
 

@@ -22,7 +22,8 @@ Status outOfRange(const std::string& value, const std::string& least, const std:
                .remedy = fmt::format("from {} to {}", least, most)};
 }
 
-// The unit to print a time in. A time that a program has set may overflow nanoseconds.
+// The unit to print a time in. A time is printed in its own unit, because a time that a program has
+// set may overflow nanoseconds.
 template <class Time>
 constexpr const char* unitOf() {
   return std::is_same_v<Time, std::chrono::milliseconds> ? "ms" : "us";

@@ -123,7 +123,7 @@ Status intoTcpStore(std::string_view text, std::string& into) {
   return intoMeet(fmt::format("tcpstore:{}", text), into);
 }
 
-// The room that a handshake has for a name: docs/wire.md.
+// The longest name that a handshake can carry: docs/wire.md.
 constexpr std::size_t kMostNameBytes = 255;
 
 Status checkName(const Settings& settings) {

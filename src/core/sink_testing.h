@@ -1,4 +1,4 @@
-// Names of slices for tests that read completions by themselves.
+// Slices and their sinks, for tests that read completions by themselves.
 #pragma once
 
 #include <array>

@@ -12,8 +12,8 @@
 
 namespace viaduct::cuda {
 
-// Keeps the primary context of a device. The driver counts its users, so it exists until the last
-// one has released it.
+// Keeps the primary context of a device. The driver counts the users of that context, so it exists
+// until the last user has released it.
 class Context {
  public:
   static Result<std::shared_ptr<const Context>> retain(const Driver& driver, std::uint32_t ordinal);
@@ -40,7 +40,8 @@ class Context {
   CUcontext handle_;
 };
 
-// Makes a context current for this thread, and restores the caller's at its end.
+// Makes a context current for this thread. The destructor restores the context that was current
+// before.
 class Current {
  public:
   static Result<Current> of(const Context& context);

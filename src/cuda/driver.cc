@@ -45,7 +45,8 @@ Error tooOld(const std::string& path, std::string detail) {
   return out;
 }
 
-// Finds one function, in the form that we declare. A driver of CUDA 12 knows all forms by version.
+// Finds one function, in the form that we declare. A driver of CUDA 12 or newer has the function
+// `find`, which finds each form by the CUDA version that introduced it.
 template <class Function>
 bool bind(const base::SharedLibrary& file, GetProcAddress* find, const char* name,
           const char* symbol, int version, Function*& into) {

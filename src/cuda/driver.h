@@ -29,7 +29,7 @@ struct Device {
   std::string pci = {};   // its PCI address, "0000:18:00.0"; empty if the driver does not say it
   std::uint32_t multiprocessors = 0;
   bool posix_fd = false;    // memory can be shared by a file descriptor
-  bool gpu_direct = false;  // a NIC can reach memory that is allocated for it
+  bool gpu_direct = false;  // a NIC can reach memory allocated for GPUDirect RDMA
 };
 
 class Driver {
@@ -37,7 +37,7 @@ class Driver {
   // Loads the library and starts the driver. `path` is a file, or a name for the loader. The error
   // says whether the library is absent, too old, or has no device.
   static Result<Driver> load(const std::string& path);
-  // Starts the driver whose functions these are; `path` is for errors.
+  // Starts the driver that has the functions of `api`. `path` is for errors.
   static Result<Driver> start(const std::string& path, const Api& api);
 
   const Api& api() const { return api_; }
@@ -47,7 +47,7 @@ class Driver {
 
   // False in a child of fork(), where every call of the driver fails.
   bool usable() const;
-  // The error of a call that returned `result`: its name, the driver's text, the device.
+  // The error of a call that returned `result`: the call's name, the driver's text, the device.
   Error error(const char* call, CUresult result, std::string device = {}) const;
 
  private:

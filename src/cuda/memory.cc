@@ -9,7 +9,8 @@
 namespace viaduct::cuda {
 namespace {
 
-// Expandable memory has a range for each 2 MiB or 20 MiB; this is enough for 1 TiB of the latter.
+// PyTorch's expandable memory has a range for each 2 MiB or 20 MiB. The limit is enough for 1 TiB
+// in ranges of 20 MiB.
 constexpr std::size_t kMostRanges = 65536;
 
 // The driver's facts about one address.

@@ -60,7 +60,7 @@ bool hasActivePort(const RdmaDevice& device);
 
 // The reason why a virtual function has no active port. The topic `sriov` reports all but kNo.
 enum class FunctionFault : std::uint8_t {
-  kNo,      // an active port, an unknown reason, or a physical function without an active port
+  kNo,      // an active port, no virtual function, or none of the reasons below
   kNoGuid,  // the subnet manager gives it no GUID
   kLink,    // only its physical function has an active port
 };

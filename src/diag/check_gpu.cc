@@ -207,8 +207,8 @@ bool holdsDriver(const Tree& tree, const std::string& folder) {
          folder.find("/compat") == std::string::npos && tree.has(folder + "/libcuda.so.1");
 }
 
-// The command that removes the folder from the list. A name with characters that a shell interprets
-// gets no command.
+// Returns the command that removes the folder from the list. If the rest of the list has characters
+// that a shell may interpret, returns advice in words instead.
 std::string withoutFolder(const std::string& list, const std::string& folder) {
   std::vector<std::string> rest = base::partsOf(list, ':');
   std::erase(rest, folder);

@@ -179,7 +179,7 @@ void addAbsentGpu(const std::string& list, std::size_t absent, const SeenGpus& s
        .gain = "The process sees the GPUs that the container has."});
 }
 
-// A process opens memory of a GPU only if it sees that GPU.
+// CUDA IPC opens memory of a GPU only in a process that sees this GPU.
 void checkVisible(const Node& node, const SeenGpus& seen, Findings& findings) {
   std::size_t visible = seen.given;
   const std::string* const list = node.variable(kVisible);

@@ -217,8 +217,8 @@ void checkSubnets(const Node& node, const RailNames& rails, Findings& findings) 
 
 // ---- Links that come and go, and MTU.
 
-// A restarting switch changes the carrier twice. From kManyChanges on, a rail is reported if it far
-// exceeds the other rails' median. From kManyChangesAlone on, a rail is always reported.
+// A restarting switch changes the carrier twice. From kManyChanges on, a rail is reported if it has
+// at least four times the median of all rails. From kManyChangesAlone on, it is always reported.
 constexpr std::uint64_t kManyChanges = 20, kManyChangesAlone = 100;
 
 using CarrierChanges = std::map<std::string, std::uint64_t>;

@@ -90,8 +90,8 @@ void note(PathFault& fault, const NicPath& path) {
   fault.severity = Severity::kWarning;
 }
 
-// The bridges that are too slow for the NIC's ports: slower than the NIC's own link, or than the
-// bridge itself can be.
+// The bridges whose link carries less than the NIC's ports need, and also less than the NIC's own
+// link or the bridge's own capability. trainedBadly() judges the capability of the NIC's parent.
 std::vector<const PciFunction*> slowBridges(const NicPath& path) {
   std::vector<const PciFunction*> out;
   const double own = path.function.link.bytesPerSecond();

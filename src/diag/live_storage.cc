@@ -58,7 +58,7 @@ Tried directIn(const base::Fd& file, bool is_device, PathFacts& out) {
   return {.ok = true};
 }
 
-// The first file of a folder that can be read.
+// Opens the first regular file of a folder that can be opened with these flags.
 base::Fd anyFileIn(const std::string& folder, int flags) {
   constexpr int kMost = 1000;
   int looked = 0;

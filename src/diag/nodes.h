@@ -34,12 +34,12 @@ std::vector<std::string> nodeNamesIn(std::string_view text);
 // Adds the expected nodes that have no result, as nodes without an answer.
 void addSilent(std::span<const std::string> expected, std::vector<NodeResult>& results);
 
-// A finding that several nodes report in the same words. `nodes` are indices of the results.
+// A finding that nodes report in the same words. `nodes` are indices of the results.
 struct SameFinding {
   Finding finding = {};  // with the evidence of the first node
   std::vector<std::size_t> nodes = {};
 };
-// All findings with one code. The variant that most nodes report comes first.
+// All findings with one code and severity. The variant that most nodes report comes first.
 struct FindingGroup {
   Severity severity = Severity::kInfo;
   std::string code = {};

@@ -15,8 +15,8 @@ struct PodView {
   Allocation given = {};
   // The given devices with an active port: InfiniBand and RoCE, and EFA.
   std::vector<RdmaDevice> verbs = {}, efa = {};
-  // Active devices, such as for storage or management, that are in another network than the fastest
-  // device, or less than half as fast. Empty if the device plugin names each device.
+  // Active devices, such as for storage or management: in another network than the fastest device,
+  // less than half as fast, or beside EFA devices. Empty if the device plugin names the devices.
   std::vector<RdmaDevice> aside = {};
   std::size_t gpus = 0;                      // NVIDIA GPUs
   std::vector<std::string> interfaces = {};  // network devices

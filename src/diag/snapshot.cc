@@ -27,8 +27,8 @@ using Entries = std::map<std::string, SnapshotEntry>;
 constexpr std::size_t kMostConfig = 4096;  // of a PCI function's config space
 constexpr int kMostLinks = 40;
 
-// Prefixes of further variables to include, which describe the pod's devices and the start of its
-// job.
+// Prefixes of variables to include beside those of isTransportVariable(). They describe the pod's
+// devices and the start of its job.
 constexpr std::array kVariables{"PCIDEVICE_",
                                 "UCC_",
                                 "RDMAV_",

@@ -79,7 +79,7 @@ std::optional<DiskBytes> ownDiskBytes(const Tree& tree) {
 }
 
 std::optional<Delta> deltaOf(std::uint64_t before, std::uint64_t after, std::uint32_t unit) {
-  // The oldest ports stop at the end of their counter and do not wrap.
+  // The counters of the oldest ports stop at their maximum and do not wrap.
   if (unit == 4 && after == kTurn - 1) return std::nullopt;
   if (after >= before) return Delta{(after - before) * unit, false};
   // Only a counter in its upper half can have wrapped; otherwise it was reset to 0.

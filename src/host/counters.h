@@ -50,7 +50,7 @@ struct Delta {
   bool wrapped = false;  // passed 2^32 once or more: the figure is a lower bound
 };
 // Nothing if the readings do not belong together: the device was reset, or its counter has stopped
-// at its end.
+// at its maximum.
 std::optional<Delta> deltaOf(std::uint64_t before, std::uint64_t after, std::uint32_t unit);
 
 }  // namespace viaduct::host

@@ -42,8 +42,8 @@ std::string bootId(const Tree& tree = {});
 
 std::string hostName();
 
-// Cores, interfaces (not their rates), host name and kernel come from system calls, the rest from
-// `tree`.
+// Cores, interfaces (not their rates), host name, kernel and its start come from system calls, the
+// rest from `tree`.
 Facts facts(const Tree& tree = {});
 
 }  // namespace viaduct::host

@@ -23,7 +23,7 @@ int reserveBuffers(int ring, std::uint32_t count);
 // ENOMEM: the limit of locked memory.
 int registerBuffer(int ring, std::uint32_t place, std::span<std::byte> memory);
 
-// The errno of each step that this process has tried; 0: the step works.
+// The errno of each step; 0: the step works. A step after a failed one is not tried, and has 0.
 struct RingTrial {
   int open = 0, reserve = 0, registration = 0;  // of one page
 };

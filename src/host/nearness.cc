@@ -32,7 +32,7 @@ std::vector<std::pair<int, int>> rangesIn(const std::string& list) {
 
 constexpr auto kNodes = "/sys/devices/system/node";
 
-// The number of bridges that lie above both, counted from the CPU.
+// The number of bridges above both places, counted from the CPU.
 std::size_t sharedBridges(const Place& one, const Place& other) {
   const std::size_t most = std::min(one.pci.size(), other.pci.size()) - 1;
   std::size_t shared = 0;

@@ -27,7 +27,7 @@ struct Nodes {
 Nodes numaNodes(const Tree& tree = {}, std::set<int> others = {});
 // The nodes that have CPUs on which this process may run.
 std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const Tree& tree = {});
-// The node that holds three quarters of the memory's pages, of which at most 64 are looked at. -1:
+// The node with at least three quarters of the memory's pages. At most 64 pages are looked at. -1:
 // the kernel does not say, the pages are untouched, or they are spread over several nodes.
 int nodeOfMemory(const void* start, std::uint64_t bytes);
 int nodeOfPages(std::span<const int> nodes);  // one node per page; negative: unknown

@@ -69,8 +69,8 @@ std::string chosenIn(const std::string& line) {
   return from < to && to != std::string::npos ? line.substr(from + 1, to - from - 1) : "";
 }
 
-// The seconds that all groups were held back. Version 1 counts nanoseconds, and version 2
-// microseconds.
+// The longest time, in seconds, that any of the groups was held back. Version 1 counts nanoseconds,
+// and version 2 microseconds.
 double throttledSeconds(const Tree& tree) {
   double out = 0;
   for (const GroupFolder& folder : groupFolders(tree, "cpu")) {

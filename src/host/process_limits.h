@@ -32,12 +32,12 @@ struct TcpSegments {
 };
 TcpSegments tcpSegments(const Tree& tree = {});
 
-// Processor seconds since the process began.
+// Seconds that only grow, from different starts: take the difference of two readings.
 struct ProcessTimes {
-  double ran = 0;        // by all of its threads
+  double ran = 0;        // by all threads of the process
   double waited = 0;     // its threads were ready to run, and waited for a processor
   double throttled = 0;  // the quota held its control group back
-  double busy = 0;       // the processors on which it may run were busy, with anything
+  double busy = 0;       // by any process, on the processors on which this one may run
   friend bool operator==(const ProcessTimes&, const ProcessTimes&) = default;
 };
 ProcessTimes processTimes(const Tree& tree = {});

@@ -10,7 +10,7 @@
 namespace viaduct::host {
 
 struct ProcessorUse {
-  double seconds = 0;       // of all processors since boot, with the hypervisor's share
+  double seconds = 0;       // busy time of all processors since boot, with the hypervisor's share
   double idle = 0;          // of all processors since boot
   std::uint32_t count = 0;  // processors
 };

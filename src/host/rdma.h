@@ -30,7 +30,7 @@ struct RdmaPort {
   // Empty before readState():
   std::string state = {}, phys_state = {};  // "4: ACTIVE", "5: LinkUp"
   std::string link_layer = {};              // "InfiniBand", "Ethernet", "Unknown"
-  // Empty before readRate() and readState():
+  // Empty before readRate(), which readState() calls:
   std::string rate = {};  // "400 Gb/sec (4X NDR)"
   double gigabits = 0;    // from the rate; 0: it is not readable
   unsigned lanes = 0;

@@ -77,7 +77,7 @@ class Tree {
     bool denied = false;  // another user may read it
   };
   const std::vector<Unread>& unread() const { return unread_; }
-  // Files that were read or missing, and folders that were listed.
+  // All paths that were asked for. A listed folder ends with a slash.
   const std::vector<std::string>& looked() const { return looked_; }
 
  private:

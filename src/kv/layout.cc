@@ -171,8 +171,8 @@ Status checkPlaces(const KvLayout& layout, const char* operation, const std::str
 
 namespace {
 
-// Adds places with a pool for each layer, with the pages of a block side by side, or one for each
-// tensor.
+// Adds the places of a group. `together`: each layer has a pool, with the pages of a block side by
+// side. Otherwise each tensor has a pool.
 std::uint64_t arrangeLayers(const KvLayout& layout, KvGroup& group, bool together,
                             std::uint64_t base) {
   for (const KvCache& cache : group.caches) {

@@ -11,7 +11,7 @@ namespace viaduct::kv {
 
 // The bytes of one head of one token.
 std::uint64_t entryBytes(const KvCache& cache);
-// The entries of one head in a page.
+// The number of entries that one head has in a page.
 std::uint64_t entriesOf(const KvGroup& group, const KvCache& cache);
 // The number of places that a group has.
 std::size_t placesOf(const KvGroup& group);

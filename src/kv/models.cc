@@ -83,8 +83,8 @@ KvModel deepSeekSparse() {
 }
 
 // The layout as vLLM allocates it: rows that five groups share, in pages of a multiple of 576
-// bytes. 31 layers are compressed to a 128th, and 30 with an indexer to a fourth. The layer numbers
-// below only tell layers apart.
+// bytes. 31 layers have one entry for 128 tokens. The other 30 have one for 4 tokens, and an
+// indexer. The layer numbers below only tell layers apart.
 KvModel deepSeekCompressed() {
   const auto all = layersFrom(0, kDeepSeekLayers, 1);
   const auto fourth = layersFrom(1, kDeepSeekLayers, 2);

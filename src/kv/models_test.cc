@@ -57,7 +57,8 @@ TEST(KvModels, PagesOfARequest) {
 }
 
 TEST(KvModels, AWindowLimitsTheBlocks) {
-  // Twelve layers grow, and twelve have 128 tokens and one more block.
+  // Twelve layers keep all tokens. The other twelve keep a window of 128 tokens, and one more
+  // block.
   const Total request = totalOf("gpt-oss-20b", 8192);
   EXPECT_EQ(request.blocks, 512U + 9);
   EXPECT_EQ(request.bytes, (192U << 20U) + 9 * 16 * 24'576);

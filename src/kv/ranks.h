@@ -13,14 +13,15 @@ struct Heads {
   friend bool operator==(const Heads&, const Heads&) = default;
 };
 
-// Whether so many ranks can divide the heads evenly, or all have copies of one head each.
+// Whether `tp` ranks can divide the heads evenly, or each rank can have one head, with equally many
+// copies of each head.
 bool divides(std::uint32_t tp, std::uint32_t heads);
 // The heads of a rank. divides(tp, heads) has to be true.
 Heads headsOf(std::uint32_t heads, std::uint32_t tp, std::uint32_t rank);
 
 // The heads that a rank of the destination takes from a rank of the source; their number may be 0.
-// The ranks of the destination that have copies of one head take it from different copies, as far
-// as there are some.
+// Several ranks of the destination that have the same head take it from different ranks of the
+// source, as long as there are enough.
 Heads headsMoved(const KvCache& cache, const KvLayout& source, const KvLayout& destination);
 
 }  // namespace viaduct::kv

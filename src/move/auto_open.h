@@ -1,5 +1,5 @@
-// Helpers for the decision whether an agent opens a backend over a fabric library. It does if the
-// user has named the backend, or if the host has RDMA. Threads: pure.
+// Helpers for the decision whether an agent opens a backend over a fabric library. The agent opens
+// it if the user has named it, or if the host has RDMA. Threads: pure.
 #pragma once
 
 #include <viaduct/result.h>

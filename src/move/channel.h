@@ -1,7 +1,7 @@
 // A channel: one rail's connection to one session of a peer. It may close at both ends and open
-// again; each such time is a life. Over tcp it is a socket, over a fabric library an endpoint.
-// Threads: add(), stop(), progress(), sleep() and hasEvents() of a thread that runs the rail; all
-// else while the rail is stopped.
+// again. The time from an opening to the next close is a life. In each life the channel has one
+// socket over tcp, or one endpoint over a fabric library. Threads: add(), stop(), progress(),
+// sleep() and hasEvents() of a thread that runs the rail; all else while the rail is stopped.
 #pragma once
 
 #include <viaduct/deadline.h>

@@ -125,7 +125,7 @@ class ChannelLife {
   void decide() { decided_ = true; }
   bool hasBeenUp() const { return up_since_.has_value(); }  // since the last kResting
   bool wasRenewed() const { return was_renewed_; }          // the previous life ended by a fence
-  int breaks() const { return breaks_; }                    // since a life has last worked
+  int breaks() const { return breaks_; }                    // in a row; see RetryRule::worked
   Duration wait() const;                                    // pause before the next life
 
  private:

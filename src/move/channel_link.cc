@@ -217,8 +217,8 @@ Error ChannelLink::whyNot(std::size_t rail) const {
   return ready() && !own.empty() ? whyDown(*own.front()) : why_;
 }
 
-// Returns the rail's channels that are up in turn. While no channel of the link is up, it returns
-// one that is down, so that jobs wait there.
+// Returns one of the rail's channels that are up, each in turn. If no channel of the link is up,
+// returns one of the rail's channels that are down, so that jobs wait there.
 Channel* ChannelLink::channelFor(std::size_t rail) {
   if (!ready()) return nullptr;
   auto& [own, turn] = own_[rail];

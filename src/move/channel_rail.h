@@ -1,5 +1,5 @@
-// A rail that drives channels to all peers. Threads: one at a time, also beside
-// other rails; activate() and deactivate() of a thread that runs the rail, or that has stopped it.
+// A rail that drives channels to all peers. Threads: one at a time, while other threads may run
+// other rails. activate() and deactivate(): a thread that runs the rail, or that has stopped it.
 #pragma once
 
 #include <string>

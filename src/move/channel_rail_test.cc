@@ -45,8 +45,8 @@ class ChannelRailTest : public ::testing::Test, public ChannelHost {
   core::Completions out_;
 };
 
-// Between two exclusive sections of the agent's lock, several threads may poll the rail one after
-// the other.
+// Several threads may poll the rail, one after the other, before a thread stops it and handles the
+// event.
 TEST_F(ChannelRailTest, AnEventOutlivesFurtherPollsOfAQuietChannel) {
   rail_.activate(channel_);
   rail_.poll(out_);

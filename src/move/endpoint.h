@@ -1,6 +1,6 @@
 // The interface that a backend over a fabric library implements. Each rail has a Domain, which
-// registers memory and opens Endpoints. The other files of this folder are the common rest of such
-// backends. Threads: an Endpoint has those of its rail. A Domain is used under the agent's lock.
+// registers memory and opens Endpoints. Such backends share poster.h and the files fabric_*.h.
+// Threads: an Endpoint has those of its rail. A Domain is used under the agent's lock.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -51,7 +51,8 @@ struct Posted {
   std::uint32_t injected = 0;  // pieces among them whose work request contained the bytes
 };
 
-// Ends when everything that was posted before it is visible at the other side.
+// Ends once all pieces that were posted before it are complete. Their written bytes are then
+// visible at the peer.
 struct Flush {
   void* request = nullptr;  // null if the flush ended at once
 };
@@ -85,7 +86,8 @@ class Endpoint {
   virtual void retire(std::uint32_t generation) = 0;
   virtual void sweep() = 0;  // call it only while nothing is in flight
 
-  // These never block. An accepted piece ends when a later flush ends, or with the endpoint.
+  // The functions below never block. An accepted piece ends when a later flush ends, or with the
+  // endpoint.
   virtual Posted post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) = 0;
   virtual Flush flush() = 0;
   virtual bool ended(Flush& flush) = 0;  // call it after progress(); false once broken() is set

@@ -17,8 +17,9 @@ constexpr Duration kLook = std::chrono::milliseconds(50);
 // The peer's process handles its sockets between two answers. After the second answer, a busy peer
 // no longer explains the silence.
 constexpr int kEnoughAnswers = 2;
-// While an answer is late, the session is silent too, so all paths to the peer are. Afterwards a
-// path may stay silent for as long again, because its retransmissions come at doubling intervals.
+// While an answer is late, the session is silent too, so all paths to the peer are silent.
+// Afterwards a path may stay silent for as long again, because its retransmissions come at doubling
+// intervals.
 constexpr int kTimesAsLong = 3;
 // The longest pause between two calls of progress() for a channel that dozes: with ops that wait to
 // be posted, and without any.
@@ -75,8 +76,8 @@ Status FabricChannel::join(const OpenChannel& theirs) {
   transport_ = endpoint_->transport();
   transport_devices_ = endpoint_->transportDevices();
   there_ = theirs.probe;
-  // Watched also while the channel is awake: an event then shows that it has to stay awake. Some
-  // libraries report incoming data in no other way.
+  // The poller watches the descriptor also while the channel is awake: an event then shows that the
+  // channel has to stay awake. Some libraries report incoming data in no other way.
   if (endpoint_->fd() >= 0) {
     VIADUCT_TRY(watch_,
                 seed_.poller.watch(endpoint_->fd(), kNews, [this](std::uint32_t) { told(); }));
@@ -151,7 +152,8 @@ void FabricChannel::keysHaveCome() {
   pushNow();
 }
 
-// The work that push() leaves is an event of the rail.
+// The rail asks only active channels for events. So the channel becomes active, and handleEvents()
+// does the work that push() leaves.
 void FabricChannel::pushNow() {
   if (!up()) return;
   push();

@@ -52,8 +52,8 @@ struct OpenChannel {
   Bytes address = {};
   ProbeTarget probe = {};
 };
-// The sender has closed its endpoint of this life, or with ShutReason::kOver all endpoints of the
-// link. Nothing more comes in or goes out at that end.
+// The sender has closed its endpoint of this life. If the reason is kOver, it has closed all
+// endpoints of the link. Nothing more comes in or goes out at that end.
 struct ShutChannel {
   std::uint32_t channel = 0, life = 0;
   ShutReason reason = ShutReason::kBroken;

@@ -17,14 +17,15 @@ struct Job;
 class JobTable;
 
 // The part of a backend that carries jobs out: a channel, or a rail's queue. A function of the
-// table may call it.
+// JobTable may call the carrier.
 class Carrier {
  public:
   // Begins nothing more of the job, whose `why` is set, and ends early what it can. The table ends
   // the job once nothing of it is outstanding.
   virtual void stop(Job& job) = 0;
   static constexpr Clock::time_point kNow{};
-  // Makes progress. If there is none, it may wait for some until that time. kNow: it does not wait.
+  // Makes progress. If nothing can move yet, it may wait for that until the given time. kNow: it
+  // does not wait.
   virtual void progressUntil(Clock::time_point /*until*/) {}
 
  protected:

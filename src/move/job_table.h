@@ -23,8 +23,8 @@
 
 namespace viaduct::move {
 
-// Unless it is 0, tables that are made now have room for so few jobs that a test's transfers fill
-// them.
+// If it is not 0, tables made from now on have room for only this number of jobs. So a test's
+// transfers fill them.
 inline std::atomic<std::uint32_t> most_jobs_for_tests{0};
 
 class JobTable {
@@ -102,8 +102,8 @@ class JobTable {
   // Stops the same jobs, and returns the result of Backend::unpin(). After the grace the
   // outstanding jobs count as stuck.
   Status withdraw(std::uint32_t slot, Carrier& carrier);
-  // Stops the jobs of a link, or all with null. Waits for the carrier, for at most 50 ms and an
-  // eighth of the grace. False: something is outstanding.
+  // Stops the jobs of a link, or all jobs if `link` is null. Then waits for the carrier until 50 ms
+  // or an eighth of the grace are over, whichever is less. False: something is outstanding.
   bool drain(const core::Link* link, Carrier& carrier, const Error& why = cancelled());
   // Stops the jobs of a link, for Link::close(). Jobs with outstanding parts come back too, and
   // count as stuck until these parts have ended.

@@ -1,5 +1,5 @@
-// Finds the rails nearest to a piece of memory, if the rails are NICs that the user has not named.
-// Threads: a value.
+// Finds the rails nearest to a piece of memory, if the rails are NICs. A backend uses this only if
+// the user has named no rails. Threads: a value.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace viaduct::move {
 
 class NearRails {
  public:
-  // Without any facts, all rails are equally near.
+  // Knows no NICs: all rails are equally near to all memory.
   NearRails() = default;
   // `nics`: the kernel's names of the rails' NICs, in the order of the rails.
   explicit NearRails(std::span<const std::string> nics, const host::Tree& tree = {});

@@ -7,7 +7,7 @@
 // returned, takeEnded() and busy() do as always, and run() returns false. The other functions are
 // not for rails: awaitTurn(), and stop() of a rail that runs alone, would wait for themselves.
 //
-// docs/design/0051-rails-run-beside-membership.md Threads: any, unless a comment says otherwise.
+// Threads: any, unless a comment says otherwise. docs/design/0051-rails-run-beside-membership.md
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class RailRunner {
   // True: the rail runs without the agent's lock. Other rails call the agent in their polls.
   bool runsAlone() const { return alone_; }
 
-  // Takes all ops of the work: what the rail has no room for waits in the inbox, in the order of
+  // Takes all ops of the work. Ops that the rail has no room for wait in the inbox, in the order of
   // the classes. Small work may be done inside the call. Threads: under the agent's lock.
   void post(const core::Work& work);
   // Stops all works of this sink, now or before the rail runs again.
@@ -58,7 +58,7 @@ class RailRunner {
   // Appends the ops that have ended. Threads: under the agent's lock.
   void takeEnded(core::Completions& out);
 
-  // These let a thread change links and pins. Between stop() and start() only this thread calls the
+  // stop() and start() let a thread change links and pins. In between, only this thread calls the
   // rail, its links and its backend. Threads: under the agent's lock.
   void stop();
   void start();

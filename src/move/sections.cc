@@ -8,8 +8,8 @@
 namespace viaduct::move {
 
 // A thread takes its cell and then reads the flag. A thread that shuts sets the flag and then reads
-// the cells. All four operations are sequentially consistent. So the one sees the flag, or the
-// other sees the taken cell.
+// the cells. All four operations are sequentially consistent. So the entering thread sees the flag,
+// or the shutting thread sees the taken cell.
 unsigned Sections::enter() {
   const unsigned cell = base::threadNumber() % kCells;
   if (cell < used_.load(std::memory_order_relaxed) && take(cell)) {

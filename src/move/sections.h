@@ -1,7 +1,7 @@
 // Sections in which several threads copy side by side, for a bounded time each. A thread that wants
-// to change what they use shuts them: it waits until all have ended, and no new one begins. Each
-// thread in a section has a cell of its own, so that threads share no cache line. Threads: any.
-// docs/design/0051-rails-run-beside-membership.md
+// to change links, pins or plans shuts the sections: it waits until all have ended, and no new one
+// begins. Each thread in a section has a cell of its own, so that threads share no cache line.
+// Threads: any. docs/design/0051-rails-run-beside-membership.md
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ class VIADUCT_CAPABILITY("sections") Sections {
   void leave(unsigned cell) VIADUCT_RELEASE_SHARED() {
     cells_[cell].taken.store(false, std::memory_order_release);
   }
-  // True while a thread shuts the sections, or has shut them. A long section leaves soon after
-  // that.
+  // True while a thread shuts the sections, or has shut them. A thread in a long section then
+  // leaves it soon.
   const std::atomic<bool>& shutWanted() const { return shut_wanted_; }
 
   void shut() VIADUCT_ACQUIRE();

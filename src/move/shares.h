@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kBackgroundTurn = std::uint64_t{256} << 10U;
 
 class Shares {
  public:
-  // The class to serve next. Bit i of `waiting` is class i; it is not 0.
+  // The class to serve next. Bit i of `waiting` is set if class i waits; at least one bit is set.
   std::size_t next(unsigned waiting) const {
     for (std::size_t i = kPriorities - 1; i > 0; --i)
       if ((waiting >> i & 1U) != 0 && owed_[i] >= kBackgroundTurn) return i;

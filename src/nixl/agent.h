@@ -29,7 +29,7 @@
 namespace viaduct::nixl {
 
 // Time limit for the first connection to a remote agent, from the moment its metadata was added.
-// Calls fail at once if the agent was connected and then lost.
+// Calls fail at once if the agent was connected and then lost, unless it is connecting again.
 inline constexpr std::chrono::seconds kReachWithin{5};
 
 enum class Direction : int { kRead, kWrite };
@@ -107,7 +107,7 @@ class NixlAgent {
   NixlAgent(std::string name, bool capture_telemetry, AgentLock& lock);
   NixlAgent(const NixlAgent&) = delete;
   NixlAgent& operator=(const NixlAgent&) = delete;
-  ~NixlAgent();  // without the lock
+  ~NixlAgent();  // call without the lock
   void close();
 
   const std::string& name() const { return name_; }
@@ -130,8 +130,8 @@ class NixlAgent {
   const std::string& addRemote(std::string blob);
   void removeRemote(const std::string& name);
   bool knowsRemote(const std::string& name, const TransferList& list);
-  // Asks the meeting place, the directory server where agents publish their names. With a label,
-  // adds the part of the metadata that the agent offers under it. Waits at most kReachWithin.
+  // Finds the agent through the meeting place, the directory server where agents publish names. If
+  // there is a label, adds the metadata that the agent offers under it. Waits at most kReachWithin.
   void findRemote(const std::string& name, const std::string& label);
   // Offers partial metadata under a label to agents that find this one by name.
   void offerPart(const std::string& label, std::string blob);

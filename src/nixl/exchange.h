@@ -45,7 +45,7 @@ class Exchange {
   void find(const std::string& name, const std::string& label);
 
  private:
-  struct Shared;  // with the threads, which outlive this object
+  struct Shared;  // shared with the threads, which outlive this object
   // Runs the job after all earlier jobs for the same listener. `what` names it in the log.
   void run(std::string what, const std::string& host, std::uint16_t port,
            std::function<void()> job);

@@ -85,7 +85,7 @@ std::optional<Region> regionOf(const PinInfo& pin) {
 
 Segment segmentOf(const Region& region) {
   if (region.memory == Memory::kVram) {
-    // No host has so many GPUs that a larger number could be one.
+    // Clamps larger numbers, because no host has a GPU with such a number.
     constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
     const auto device = static_cast<std::uint32_t>(std::min(region.device, kMost));
     return Segment::gpu(device, region.address, region.bytes);

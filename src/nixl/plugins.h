@@ -1,5 +1,5 @@
-// The names of backends that programs for NIXL ask for, and their parameters. Threads: pure
-// functions, which read the environment.
+// The names of backends that programs for NIXL ask for, and their parameters. Threads: any.
+// The functions read the environment, and keep no state.
 #pragma once
 
 #include <span>

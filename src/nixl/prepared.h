@@ -16,7 +16,7 @@
 
 namespace viaduct::nixl {
 
-// Only descriptors that a transfer writes must not overlap. So overlaps are searched for when a
+// Descriptors may overlap, unless a transfer writes them. So overlaps are searched for when a
 // list is first written, and never in a list that is only read.
 class Prepared {
  public:

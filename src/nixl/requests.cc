@@ -14,8 +14,8 @@ namespace viaduct::nixl {
 namespace {
 
 // Time limit for the announcement of a registration, if the session is younger than the metadata.
-// Such a session announced all existing registrations when it began. An older session has
-// kReachWithin.
+// Such a session announced all existing registrations when it began. Through an
+// older session, the limit is kReachWithin.
 constexpr std::chrono::milliseconds kHearWithin{200};
 
 // Numbers the handles of all agents, so that an agent recognises the handle of another agent.

@@ -17,7 +17,7 @@ class Column {
   std::uint64_t operator[](std::size_t row) const { return each_.empty() ? same_ : each_[row]; }
   bool isSame() const { return each_.empty(); }
   bool isSame(std::uint64_t number) const { return each_.empty() && same_ == number; }
-  // Sets the number of the row behind the last of `rows`.
+  // Appends the number of one more row to a column of `rows` rows.
   void add(std::size_t rows, std::uint64_t number);
   void set(std::size_t row, std::size_t rows, std::uint64_t number);
   void remove(std::size_t row);

@@ -71,7 +71,7 @@ struct NamedFile {
 // Parses the metadata of a row. Nothing: it has another form, so the row's device is a descriptor.
 std::optional<NamedFile> namedFile(const std::string& metadata);
 
-// A registered file or object. It is pinned by the first transfer that needs it, because programs
+// A registered file or object. Transfers pin it, not the registration, because programs may
 // register files that are still empty, and objects that do not exist yet.
 class Stored {
  public:
@@ -95,8 +95,8 @@ class Stored {
     std::shared_ptr<Pin> pin;
     std::uint64_t first = 0;  // the offset of the pin's first byte
   };
-  // Pins at least this part. To write, extends a shorter file, or makes an object of exactly the
-  // part.
+  // Pins at least this part. To write, extends a shorter file, or makes an object that ends where
+  // the part ends.
   Result<Held> reach(StorageAgent& agent, const Extent& part, bool write);
   // The next transfer pins the file again: it may have been truncated.
   void drop();

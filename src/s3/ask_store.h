@@ -18,7 +18,7 @@ struct StoreAnswer {
   std::chrono::system_clock::time_point asked_at = {};
 };
 // Lists one object of a bucket, by a signed request; without a bucket, the buckets. Takes at most
-// `limit`. The error: libcurl is not installed.
+// `limit`. An error: libcurl is not installed, or out of memory.
 Result<StoreAnswer> askStore(const Access& access, const std::string& bucket,
                              std::chrono::milliseconds limit);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostBody = std::size_t{64} << 10U;  // of an error or a small answer
 // The largest buffers that libcurl 7.80 takes, for fewer calls and system calls for each range.
 constexpr long kReceiveBuffer = 512L << 10U, kSendBuffer = 2L << 20U;
-// A connection without a byte for so long is cut, and its request repeated.
+// A connection without a byte for kSilentSeconds is cut, and its request repeated.
 constexpr long kSilentSeconds = 20, kConnectMilliseconds = 5000;
 
 }  // namespace

@@ -460,7 +460,7 @@ TEST_F(CInterface, ReadsOnlyTheBlocksOfAPartThatDiffer) {
   refused(viaduct_blocks_digests(a_, here, nullptr, 0, digests.data(), 3, &error_), VIADUCT_INVALID,
           "3 digests of 4 blocks");
   ok(viaduct_blocks_digests(a_, here, nullptr, 0, digests.data(), 4, &error_));
-  // A block whose digest is right is not read, whatever is here by now.
+  // The fetch skips a block whose given digest equals the owner's, even if it has changed here.
   std::memset(memoryOf(local_), 'x', kBytes);
   digests[2].low ^= 1U;
   viaduct_part_blocks into = partOf(one, here);

@@ -152,7 +152,7 @@ TEST_F(RunningCheck, EndsBeforeItsMemoryIsReleased) {
   ASSERT_EQ(::munmap(memory_, kBytes), 0);
   memory_ = nullptr;
   EXPECT_NE(transfer_->state(), TransferState::kRunning);
-  pollTwice();  // a check that goes on would end this process
+  pollTwice();  // a check that goes on would read unmapped memory and crash
   expectEnd(TransferState::kFailed, Code::kDenied);
 }
 

@@ -118,7 +118,7 @@ TEST(Notes, AReceiverThatTakesNoneBlocksTheSenderAndLosesNone) {
   const std::string text(500, 'x');
   int sent = 0;
   while (to_b.note(std::to_string(sent) + " " + text)) ++sent;
-  EXPECT_GT(sent, 30000);  // a session holds that much for a peer that does not read
+  EXPECT_GT(sent, 30000);  // buffers take more than this if the peer does not read
   for (int i = 0; i < sent; ++i) {
     const auto note = b.waitNote(10s);
     ASSERT_TRUE(note) << i;

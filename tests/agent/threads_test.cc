@@ -256,7 +256,7 @@ TEST(ManyRails, ArePolledByMoreThreadsIfThereAreCores) {
 
 TEST(ManyRails, AreLeftToOneThreadIfThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
 
-// While it lives, this thread and those that it starts have one processor.
+// While the object lives, its thread and the threads that this one starts share one processor.
 class OneProcessor {
  public:
   OneProcessor() {

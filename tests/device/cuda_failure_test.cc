@@ -191,7 +191,7 @@ class CudaSums : public CudaPair {
     memory_of_gpu_ = device(0, 0, 3 * kMiB);
     fillRandom(bytesOf(memory_of_gpu_), 5);
   }
-  // A piece that begins and ends within a stripe.
+  // Starts the sums of a piece that begins and ends inside a stripe.
   Result<std::unique_ptr<core::PendingSums>> begin() {
     const core::BlockPiece piece{memory_of_gpu_.address + 4, memory_of_gpu_.bytes - 5, 8};
     return a_->deviceMemory()->startSums(0, std::span(&piece, 1));

@@ -25,8 +25,8 @@ Function* fakeCudaFunction(const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-// The `nth` call from now on returns `code`; 0: each call does. The code 0 ends the failures.
-// Beside the driver's names there are "copy" and "kernel", the work of a stream.
+// The `nth` call from now on returns `code`; if `nth` is 0, each does. The code 0 ends the failures
+// of `call`. Beside the driver's names there are "copy" and "kernel", the work of a stream.
 inline void fakeCudaFail(const char* call, unsigned nth, int code) {
   fakeCudaFunction<void(const char*, unsigned, int)>("fakeCudaFail")(call, nth, code);
 }

@@ -1,4 +1,4 @@
-// Short forms for tests of the fake driver.
+// Helpers that shorten tests of the fake driver.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 namespace viaduct::testing {
 namespace {
 
-// Streams begin no work while this exists.
+// Streams begin no work while the object exists.
 struct Paused {
   Paused() { fakeCudaPause(true); }
   ~Paused() { fakeCudaPause(false); }

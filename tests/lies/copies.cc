@@ -140,7 +140,8 @@ class Lie {
     if (local.size() > 1) std::swap(local[0], local[1]);
     copy(local, remote);
   }
-  // For writes: repeats the bytes of the first write of this length.
+  // Repeats the bytes of an earlier write while writes of its length follow. Copies other calls
+  // honestly, and keeps their bytes.
   void stale(const Pieces& local, const Pieces& remote) const {
     static std::vector<std::byte> before;
     if (!writes_ || before.size() != bytesOf(local)) {

@@ -368,8 +368,8 @@ void CheckedTraffic::takeData(const Peer& peer, const std::vector<std::string>& 
   static_cast<void>(peer.note(fmt::format("seen {} {}", in[1], number)));
 }
 
-// The end of a session may lose some notes, once. `sent_in`: the notes arrive in no later session
-// than this one.
+// The end of a session may lose some notes, once. The sender read the epoch `sent_in` before it
+// sent the note, so the note belongs to this session or a later one.
 void CheckedTraffic::takeNumber(const Peer& peer, std::uint64_t number, std::uint64_t sent_in,
                                 Heard& heard) {
   if (heard.note == 0) {

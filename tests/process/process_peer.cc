@@ -285,7 +285,7 @@ Answer lend(State& state, const Words& in) {
   return viaduct::testing::toHex(ticket);
 }
 
-// borrow ID PEER LABEL TICKET: the ticket may have overtaken the pin of its blocks
+// borrow ID PEER LABEL TICKET: first waits for the pin LABEL, which the ticket may have overtaken
 Answer borrow(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
   VIADUCT_CHECK(peer.waitPin(in.at(3), std::chrono::seconds(10)));

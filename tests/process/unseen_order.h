@@ -15,7 +15,7 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace viaduct::testing {
 
-// While it lives, TSan ignores the accesses of this thread.
+// While the object lives, TSan ignores the accesses of this thread.
 class UnseenOrder {
  public:
 #ifdef VIADUCT_TSAN

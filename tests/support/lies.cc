@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kOften = 1000;
 
-// Sends the payloads make(0), make(1), … in frames of that type.
+// Sends the payloads make(0), make(1), ... in frames of this type.
 void often(LyingPeer& liar, FrameType type, int times, const auto& make) {
   for (int i = 0; i < times && liar.send(type, make(i)); ++i) continue;
 }

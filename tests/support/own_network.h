@@ -23,7 +23,7 @@ inline bool raiseLoopback() {
 }
 
 // Runs `body` in its own network namespace, where other programs do not change the loopback's
-// counters. False without the right to make one: `body` then uses the host's loopback.
+// counters. False: this user may not make one, so `body` uses the host's loopback.
 template <class F>
 bool onAQuietNetwork(F body) {
   bool quiet = false;

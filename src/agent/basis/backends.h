@@ -27,8 +27,8 @@ class Backends {
   std::span<const std::unique_ptr<core::Backend>> all() const { return open_; }
   core::Backend& operator[](std::size_t index) { return *open_[index]; }
   std::size_t count() const { return open_.size(); }
-  // Whether the agent opens the staging backend. Agents with storage, GPUs or a backend that is
-  // slow with small ops stage these for their peers; peers without them can ask for it.
+  // Whether the agent needs the staging backend for an open backend. That is one with storage, with
+  // memory of GPUs, or with a Capabilities::pack_below.
   bool needStages() const;
   // core::Capabilities::checks_rights of the open backend with this name.
   bool checksRights(std::string_view name) const;

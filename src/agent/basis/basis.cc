@@ -62,7 +62,7 @@ void Basis::openPins() {
   rails_.complete();
 }
 
-// Without faults, the agent works on the backends' own rails and links.
+// If no fault is set, the agent works on the backends' own rails and links.
 Status Basis::openFaults() {
   VIADUCT_TRY(core::FaultPlan plan, core::parseFaults(settings_.faults));
   if (plan.rules.empty()) return Ok{};
@@ -140,7 +140,7 @@ void Basis::runCallbacks() {
 // that only poll() silences.
 Result<int> Basis::eventFd() {
   if (bell_) return bell_poller_.get();
-  const SectionsShut shut(rails_);  // threads in them ring the bell
+  const SectionsShut shut(rails_);  // threads in sections (move/sections.h) use bell_
   base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   base::Fd both(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{.events = EPOLLIN, .data = {}};

@@ -74,7 +74,7 @@ class Basis : public std::enable_shared_from_this<Basis> {
   // A descriptor that is readable while poll() has work.
   Result<int> eventFd();
   bool hasEventFd() const { return static_cast<bool>(bell_); }
-  void ringBell();  // also in a section
+  void ringBell();  // makes eventFd() readable; also called in a section (move/sections.h)
   bool poll();      // takes the lock
 
  protected:

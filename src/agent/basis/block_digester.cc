@@ -63,7 +63,8 @@ std::uint64_t BlockDigester::bytesOf(std::uint64_t number) const {
   return same != 0 ? same : block(number).bytes;
 }
 
-// Whether find() has found a pin of host memory. Without pins, all blocks are in host memory.
+// Whether find() has found a pin of host memory. `pin_` is null if the caller knows that all blocks
+// are in host memory.
 bool BlockDigester::isInHostMemory() const {
   return pin_ == nullptr || pin_->kind == MemoryKind::kHost;
 }
@@ -154,7 +155,8 @@ Status BlockDigester::startBatch() {
     piece.address = block.address + begun_.offset;
     piece.bytes = bytes;
     piece.offset = begun_.offset;
-    // All pieces but a block's last one are whole stripes, because the room is.
+    // All pieces but a block's last one are whole stripes, because `room` is a multiple of a
+    // stripe.
     room = (room - bytes) / base::kStripeBytes * base::kStripeBytes;
     begun_.offset += bytes;
     if (begun_.offset != block.bytes) continue;

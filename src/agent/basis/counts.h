@@ -1,6 +1,6 @@
 // The counters behind Agent::statistics(). Plain numbers, updated when a transfer ends. Threads:
-// with the agent's lock held; CellCounts in one of the agent's sections, by the thread that has the
-// cell.
+// with the agent's lock held; CellCounts in a section (move/sections.h), by the thread that has the
+// cell there.
 #pragma once
 
 #include <viaduct/statistics.h>

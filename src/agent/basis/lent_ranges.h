@@ -22,8 +22,8 @@ class LentRanges {
   void remove(std::span<const Extent> ranges);
   bool empty() const { return parts_.empty() && readers_.empty(); }
 
-  // Before a lease for writing is added, at most this many ranges are divided into parts at once.
-  // That takes some 90 ms: docs/measured/leases.md.
+  // The most ranges that readers_ has. A lease for writing, or one beyond this limit, divides them
+  // all into parts. That takes up to some 90 ms: docs/measured/leases.md.
   static constexpr std::size_t kMostUndivided = std::size_t{1} << 18U;
 
  private:

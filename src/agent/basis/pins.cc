@@ -138,7 +138,8 @@ Result<PinTable::Keys> PinTable::pinAtBackends(const core::Audience& audience, s
                .detail = refusals.empty() ? "no backend is open" : refusals};
 }
 
-// Fills the slot. An error if peers cannot be told of the pin; it is withdrawn again then.
+// Fills the slot. If the budget for announced pins has no room for this one, withdraws the pin and
+// returns an error.
 Result<std::uint32_t> PinTable::fill(std::uint32_t slot, PinEntry entry) {
   if (free_.empty())
     slots_.emplace_back();

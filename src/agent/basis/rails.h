@@ -1,6 +1,7 @@
-// The rails of an agent, and the threads in them: those that run rails, and those that copy in
-// sections within a post. docs/design/0051-rails-run-beside-membership.md Threads: with the agent's
-// lock held, unless a comment says otherwise.
+// The rails of an agent. Also stops and excludes the threads that run them, and the threads that
+// copy within a post, in a section (move/sections.h).
+// docs/design/0051-rails-run-beside-membership.md Threads: with the agent's lock held, unless a
+// comment says otherwise.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 
 namespace viaduct::agent {
 
-// A rail of the agent.
+// A rail, the object through which threads run it, and its counts.
 struct RunRail {
   RunRail(core::Rail& rail, const core::Capabilities& can, move::RailNews& news, std::size_t number)
       : runner(rail, can, news), counts{.number = number} {}

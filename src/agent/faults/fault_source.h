@@ -52,7 +52,7 @@ class FaultSource {
   void count(FaultKind kind) { ++counts_[static_cast<std::size_t>(kind)]; }
   const std::array<std::uint64_t, kFaultKinds>& counts() const { return counts_; }
 
-  // The memory that corrupted writes read. Without a pin of it, writes are not corrupted.
+  // The memory that corrupted writes read. If it is not pinned, writes are not corrupted.
   std::span<std::byte> scratch() { return scratch_; }
   void scratchIsPinned(std::uint32_t slot) { scratch_slot_ = slot; }
   std::optional<std::uint32_t> scratchSlot() const { return scratch_slot_; }

@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 class FaultSourceTest : public ::testing::Test {
  protected:
   FaultSource source(const std::string& text) { return {*core::parseFaults(text), *poller_}; }
-  // The numbers of the first `count` ops that a fault hits.
+  // Passes `count` ops through the source. Returns the numbers of the ops that a fault hits,
+  // counted from 1 in each call.
   static std::vector<std::uint64_t> hit(FaultSource& source, std::uint64_t count) {
     std::vector<std::uint64_t> out;
     for (std::uint64_t number = 1; number <= count;) {

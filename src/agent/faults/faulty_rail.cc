@@ -42,7 +42,7 @@ std::size_t FaultyRail::post(const core::Work& work) {
     }
     std::size_t some = source_.spared(all);
     core::Work part = left;
-    // The works of an object have to keep their sizes.
+    // Works that write one object together (Work::whole) have to keep their sizes.
     if (some != 0 && (work.whole == 0 || some == all)) {
       part.ops = left.ops.first(some);
       const std::size_t took = handOn(part);

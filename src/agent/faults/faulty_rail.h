@@ -39,8 +39,8 @@ class FaultyRail final : public core::Rail {
   bool busy() const override;
   void collect(core::Completions& out) override;
 
-  // Takes completions of altered works out of `some`. Failures of ops that the rail had when it
-  // went down become losses of the rail.
+  // Takes completions of altered works out of `some`. If the rail had an op when it went down and
+  // the op fails, reports that the rail is lost.
   void takeBack(core::Completions& some);
   // Ends the altered works of this link of the backend, which is closed.
   void drop(const core::Link& link, core::Completions& out);

@@ -43,7 +43,7 @@ void eachRail(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   }
 }
 
-// Rails whose backend has no TCP sockets of its own have no such series.
+// Writes a sample for each rail that has TCP sockets of its own.
 template <class Value>
 void eachRailsSockets(const Statistics& from, MetricLabels labels, std::string_view suffix,
                       MetricsWriter& out, Value value) {
@@ -183,7 +183,7 @@ void writeDraining(const Statistics& from, MetricLabels labels, MetricsWriter& o
   out.sample("", labels, std::uint64_t{from.draining});
 }
 
-// An agent without faults has no such series.
+// Writes nothing for an agent that injects no faults.
 void writeFaults(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   if (!from.faults) return;
   labels.push_back({"kind", {}});

@@ -32,7 +32,8 @@ namespace viaduct::agent {
 
 using AgentIdBytes = std::array<std::uint8_t, 16>;
 
-// One rank that fetches: its session's number at the owner, and the fetch's number there.
+// One rank that fetches: the number of its session at the owner, and the number of its fetch in
+// that session.
 struct TakerId {
   std::uint64_t session = 0, number = 0;
   friend auto operator<=>(const TakerId&, const TakerId&) = default;
@@ -117,7 +118,7 @@ struct HasMessage {
   std::uint64_t number = 0;
   ParcelPart part = {};
 };
-// The owner asks the rank to lend a part to that consumer.
+// The owner asks a publishing rank to lend a part to that consumer.
 struct LendMessage {
   std::uint64_t number = 0;
   ParcelPart part = {};
@@ -132,7 +133,7 @@ struct LentMessage {
   base::Bytes ticket = {}, digests = {};
   std::optional<Error> why = {};
 };
-// The owner asks the rank to end its leases to that consumer.
+// The owner asks a publishing rank to end its leases to that consumer.
 struct CutMessage {
   std::uint64_t number = 0;
   TakerId taker = {};

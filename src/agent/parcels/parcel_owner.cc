@@ -575,7 +575,7 @@ void ParcelOwner::finish(Parcel& parcel) {
         refused(Code::kStale, parcel.spec.name,
                 fmt::format("a version newer than {} was published", parcel.spec.version),
                 "ask for the newer version");
-  // Ranks that have not asked yet will hear the verdict.
+  // The groups stay, so that ranks that have not asked yet hear the verdict.
   for (TakingGroup* group : parcel.groups) group->parcel = nullptr;
   const auto of_name = by_name_.find(parcel.spec.name);
   of_name->second.erase(parcel.id);

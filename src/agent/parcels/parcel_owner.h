@@ -74,7 +74,8 @@ class ParcelOwner {
   // Ends a parcel that was withdrawn, has expired or has a failed part.
   void end(std::uint64_t parcel, ParcelEnd end);
 
-  // An error breaks a rule of the session. `refusal`: why this agent may not take up the fetch.
+  // An error: the peer broke a rule, so its session has to end. `refusal`: why this agent may not
+  // take up the fetch.
   Status want(std::uint64_t session, WantMessage want, std::optional<Error> refusal = {});
   Status report(std::uint64_t session, const ReportMessage& report);
   void refuseWaiting(const Error& why);
@@ -124,7 +125,7 @@ class ParcelOwner {
     Parcel* parcel = nullptr;  // null: waits for a version
     std::vector<Taker> takers = {};
     bool decides = false;               // its one rank takes every part, and decides by itself
-    std::optional<ParcelEnd> cut = {};  // the end that such a rank was told
+    std::optional<ParcelEnd> cut = {};  // the end that such a rank was asked to report
     std::optional<ParcelEnd> verdict = {};
     bool counted = false;
   };
@@ -143,7 +144,7 @@ class ParcelOwner {
   };
 
   struct SessionTakers {
-    std::uint64_t last = 0;  // the highest number
+    std::uint64_t last = 0;  // the highest number of its fetches
     std::size_t open = 0;
   };
 

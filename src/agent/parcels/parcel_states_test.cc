@@ -22,7 +22,7 @@ namespace {
 const Error kGone{.code = Code::kPeerLost, .operation = "session", .detail = "gone"};
 const Error kStop{.code = Code::kCancelled, .operation = "test", .detail = "stopped"};
 
-// One owner with the consumers and the leases around it.
+// One owner, its consumers, and the leases that holders give them.
 class ParcelWorld {
  public:
   explicit ParcelWorld(std::uint64_t seed) : random_(seed) {}
@@ -296,7 +296,7 @@ class ParcelWorld {
   std::deque<std::variant<LendPart, CutTaker>> to_holders_;
 };
 
-// Makes steps of any kind.
+// Makes random steps: publishes, fetches, cancels, and loses sessions.
 class RandomParcels : public ParcelWorld {
  public:
   using ParcelWorld::ParcelWorld;

@@ -69,7 +69,8 @@ void ParcelTaker::readEnded(ParcelPart part, std::optional<Error> why) {
   endIfIdle();
 }
 
-// The owner asks a rank that decides by itself to end, and a rank that does not is told its end.
+// To a rank that decides by itself, the verdict is a request to end. To any other rank it is the
+// end.
 void ParcelTaker::heardVerdict(ParcelEnd end) {
   if (!isUndecided()) return;
   if (end.outcome == ParcelOutcome::kWhole && (decides_ || !hasAll()))

@@ -77,7 +77,7 @@ class ParcelTaker {
 
   const WantMessage want_;
   State state_ = State::kAsking;
-  bool decides_;  // it knows all the facts: it takes every part, and no other rank is beside it
+  bool decides_;  // it knows all the facts: it takes every part, and its group has no other rank
   std::uint64_t version_ = 0;
   std::map<ParcelPart, ReadState> parts_;  // known once there is an offer
   std::size_t reading_ = 0, read_ = 0;     // parts in these states

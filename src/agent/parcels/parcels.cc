@@ -16,7 +16,7 @@
 namespace viaduct::agent {
 namespace {
 
-// The interval at which the end of a lease waits for a peer that was stopped inside a copy.
+// The interval at which the end of a lease checks whether a stopped peer has left a copy.
 constexpr Duration kLookEvery = std::chrono::milliseconds(5);
 
 // Parts that one fetch reads from one agent at once: at least kEnoughParts, and more while they
@@ -304,7 +304,8 @@ Status Parcels::hearAsOwner(PeerImpl& peer, WantMessage want) {
   return owner_.want(session, std::move(want), std::move(why));
 }
 
-// Ignores messages for a fetch that has ended: its owner ends the leases that it has not taken.
+// Ignores messages for a fetch that has ended: the parcel's owner ends the leases that the fetch
+// has not taken.
 Status Parcels::hearAsTaker(TakerId id, ParcelMessage message) {
   const auto found = fetches_.find(id);
   if (found == fetches_.end()) return Ok{};

@@ -71,7 +71,7 @@ class Publication {
 // The reads of a fetch from one agent.
 struct HolderReads {
   std::vector<ParcelPart> queue = {};  // in the order in which the parts became ready
-  std::size_t next = 0;                // in the queue
+  std::size_t next = 0;                // the index in the queue of the next part to read
   std::uint64_t running = 0, running_bytes = 0;
 };
 
@@ -156,7 +156,7 @@ class Parcels final : public ParcelFrames {
   struct ParcelSession {
     std::shared_ptr<PeerImpl> peer;
     std::uint64_t last_fetch = 0, last_add = 0;  // numbers that this agent has given
-    std::uint64_t heard_add = 0;                 // the last one of the peer
+    std::uint64_t heard_add = 0;                 // the last number that the peer has given
     std::size_t added_parts = 0;                 // of the peer's parcels here
   };
   // A lease for a taker. `owner` is the session of the agent that decides; 0: this agent.
@@ -222,8 +222,8 @@ class Parcels final : public ParcelFrames {
   std::map<std::uint64_t, std::shared_ptr<Publication>> publications_;
   std::map<LentKey, LentPart> lent_;
   std::map<std::uint64_t, ParcelSession> sessions_;
-  // Parcels of this agent that other publishing ranks have added parts to, by their numbers, and
-  // those numbers by session and parcel.
+  // The parcels of this agent to which other ranks have added parts. added_: the parcel, by session
+  // and the rank's number for it. number_of_: that number, by session and parcel.
   std::map<SessionNumber, std::uint64_t> added_, number_of_;
   std::map<SessionNumber, std::shared_ptr<Publication>> joined_;  // of parcels with other owners
   std::map<TakerId, std::shared_ptr<Fetching>> fetches_;

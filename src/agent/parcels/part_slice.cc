@@ -72,7 +72,8 @@ Status checkSameBlocks(const Blocks& part, const Blocks& here, const PartInto& i
              "take whole parts into blocks of the publisher's sizes, or publish without digests");
 }
 
-// Makes blocks without looking for overlaps: neither a slice nor a part has a byte twice.
+// Makes blocks of these extents. Skips the search for overlaps if all have one size: neither a
+// slice nor a part has a byte twice.
 Result<Blocks> apartBlocks(const std::vector<Extent>& extents) {
   const std::uint64_t bytes = extents.front().bytes;
   if (!std::ranges::all_of(extents, [&](const Extent& one) { return one.bytes == bytes; }))

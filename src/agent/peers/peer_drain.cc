@@ -45,8 +45,8 @@ Error PeerImpl::leftError() const {
           .remedy = "go on with another peer: Agent::find() waits for the successor of that name"};
 }
 
-// A thread that copies in a section sees the new phase before its next piece, and counts in
-// halfway_ by then.
+// Shuts the sections (move/sections.h), so that a thread that copies in one sees the new phase
+// before its next piece. Its post counts in halfway_ by then.
 void PeerImpl::followDrain() {
   const bool drains = peers_.drains() || isDrain(their_drain_);
   if (!isOpen() || drains == phase_.is(PeerPhase::kDraining)) return;

@@ -401,7 +401,8 @@ void PeerImpl::addTo(std::span<LinkStatistics> backends) const {
   }
 }
 
-// Counts received frames, and heartbeats that this call finds in the ring.
+// When the peer was last heard: by a frame, or by a heartbeat that this or an earlier call found in
+// the ring.
 Clock::time_point PeerImpl::lastHeard(Clock::time_point now) {
   if (ring_in_ && ring_in_->hasBeaten()) beaten_at_ = now;
   return std::max(beaten_at_, session_->connection().lastHeard());

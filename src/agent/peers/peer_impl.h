@@ -157,10 +157,11 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void announceDrain();
   DrainLeft drainLeft();
   static bool isLeft(const DrainLeft& left);
-  // Count a post that began in a section and has not ended there. beginHalfway() needs no lock.
+  // These two count the posts that have copied bytes in a section (move/sections.h) and have not
+  // ended, so that a drain sees them. beginHalfway() needs no lock.
   void beginHalfway() { halfway_.fetch_add(1, std::memory_order_relaxed); }
   void endHalfway();
-  void postEnded();  // while one end drains
+  void postEnded();  // a post has ended; tells the peer if the peer drains
   // A successor has this draining peer's name. The peer's session goes on under this handle.
   void giveUpName();
   bool hasName(std::string_view name) const { return name_ == name && !gave_up_name_; }
@@ -340,7 +341,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   SentFrames sent_;
   HeardFrames heard_;
   FrameOrder order_;  // of the received frames
-  // The count of received frames that the pending attempt has told the peer.
+  // The count of received frames that the pending attempt to resume the session has told the peer.
   std::uint64_t said_heard_ = 0;
   std::size_t unsaid_ = 0;  // bytes received since the peer was last told the count
   // Bytes that the peer's host had acknowledged before the last heartbeat.

@@ -152,7 +152,7 @@ void PeerLeases::setDue(LentLease& lease, Clock::time_point due) {
   arm();
 }
 
-// A timer that is early finds nothing to do, so an ended lease leaves it as it is.
+// A timer that is early finds nothing to do, so the end of a lease does not change the timer.
 void PeerLeases::arm() {
   if (due_.empty() || due_.begin()->first >= timer_at_) return;
   basis_.engine().poller().forgetTimer(timer_);
@@ -199,8 +199,8 @@ void PeerLeases::revokeWithin(const Extent& memory) {
   const auto meets = [&](const Extent& range) {
     return range.address < core::endOf(memory) && memory.address < core::endOf(range);
   };
-  // If the agent lends to itself, endLent() takes the lease out of lent_, so it is not called in
-  // that loop.
+  // If the agent lends to itself, endLent() takes the lease out of lent_, so the loop over lent_
+  // must not call it.
   std::vector<std::shared_ptr<LentLease>> met;
   for (const auto& [number, lease] : lent_)
     if (std::ranges::any_of(lease->ranges, meets)) met.push_back(lease);
@@ -313,8 +313,8 @@ Status PeerLeases::heard(FrameType type, std::span<const std::byte> payload) {
   return type == FrameType::kLeaseEnded ? heardEnded(payload) : heardAnswer(type, payload);
 }
 
-// The peer ends a lease of its blocks. The answer says that no access here is left. There is none
-// under a lease that was given back meanwhile, or whose ticket has not come.
+// The peer ends a lease of its blocks. The answer says that no access here is left. A lease that
+// was given back meanwhile, or whose ticket has not come, has no accesses.
 Status PeerLeases::heardEnded(std::span<const std::byte> payload) {
   VIADUCT_TRY(const auto message, base::decode<LeaseEndedMessage>(payload));
   if (!ended_.has(message.number)) rememberEnded(message.number, message.outcome);

@@ -107,7 +107,7 @@ class PeerMarks {
   std::list<Early> early_;  // the oldest first
   std::unordered_map<std::uint64_t, std::list<Early>::iterator> early_by_number_;
   std::size_t early_bytes_ = 0;
-  std::vector<Retired> retired_;  // a ring
+  std::vector<Retired> retired_;  // a ring buffer
   std::size_t next_retired_ = 0;
 };
 

@@ -26,7 +26,8 @@ std::uint64_t PeerImpl::heard() const {
   return heard_.total(session_->connection().numberedHeard());
 }
 
-// After a move the peer repeats unconfirmed frames. True: this frame was received before.
+// After the session has moved to another connection, the peer repeats unconfirmed frames. True:
+// this frame was received before.
 bool PeerImpl::isRepeated(std::size_t bytes) {
   if (!heard_.take(session_->connection().numberedHeard())) return true;
   unsaid_ += bytes;

@@ -342,8 +342,8 @@ void Peers::scheduleBeat(Clock::time_point now) {
 
 void Peers::beat() {
   const auto now = basis_.now();
-  // After a gap, this process itself was stopped. Frames that peers sent meanwhile have to be read
-  // before peers are judged.
+  // If the last round of heartbeats is too long ago, this process itself was stopped. Frames that
+  // peers sent meanwhile have to be read before peers are judged.
   const bool gap = now - last_beat_ > 2 * beat_every_;
   last_beat_ = now;
   forgetDeparted();

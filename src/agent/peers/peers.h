@@ -103,7 +103,7 @@ class Peers {
   std::optional<Key> secretOf(base::ByteSpan claim) const;
   bool isThisProcess(const Hello& theirs) const;
   bool precedes(const Hello& theirs) const { return basis_.id() < theirs.agent; }
-  std::uint64_t newSession() { return ++last_session_; }  // a number for core::LinkSeed::session
+  std::uint64_t newSession() { return ++last_session_; }  // a number for core::PinRights::session()
   // An accepted connection has proved that it knows the secret. Finds or makes its peer and returns
   // the session's life, or an error that refuses the connection.
   Result<Life> admit(Session& session, const Hello& theirs);

@@ -44,7 +44,8 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
     int free = kFree;
     return state_.compare_exchange_strong(free, kTaken, std::memory_order_acquire);
   }
-  // A thread that counts as waiting while another one has the lock gets it after the unlock.
+  // While this thread counts in waiting_, try_lock() of other threads fails, and giveWay() lets
+  // this thread go first.
   void waitForIt() {
     ++waiting_;
     while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree) state_.wait(kAwaited);
@@ -54,7 +55,7 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
 
   std::atomic<int> state_{kFree};
   std::atomic<unsigned> waiting_{0};  // threads that wait for the lock
-  std::atomic<unsigned> served_{0};   // counts those that no longer wait
+  std::atomic<unsigned> served_{0};   // counts the waits for the lock that have ended
 };
 
 // Holds the lock for a scope.

@@ -64,7 +64,8 @@ void ProgressEngine::stop() {
     stopping_ = true;
     arm(true);
     poke();
-    // A waiting thread may take the poke, and disarm the poller, before the progress thread wakes.
+    // After a poke, a waiting thread might wake first and disarm the poller. call() surely wakes
+    // the progress thread.
     call();
   }
   helpers_end_ = true;
@@ -128,7 +129,8 @@ void ProgressEngine::call() {
   [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
 
-// Calls a progress thread that sleeps. In any other state it looks by itself before it sleeps.
+// Calls a progress thread that sleeps. In any other state the thread looks for work by itself
+// before it sleeps.
 void ProgressEngine::callAsleep() {
   // Nearly every poll comes here, so the table is only read in the state that may change.
   const auto state = thread_state_.load(std::memory_order_relaxed);

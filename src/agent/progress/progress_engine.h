@@ -74,10 +74,9 @@ class ProgressEngine {
   // One round of progress, without blocking. True: something moved.
   bool poll();
   // Makes progress until `done` returns true or `until` has passed, and returns the last answer of
-  // `done`. Calls `done` with the lock held, any number of times. `until` is a time of
-  // the steady clock.
-  // In a base::Attempt, a wait for a thing that has `watchers` does not block. They are used with
-  // the lock held.
+  // `done`. Calls `done` with the lock held, any number of times. `until` is a time of the steady
+  // clock. If `watchers` is not null and the thread has a base::Attempt, the call does not block.
+  // The watchers are used with the lock held.
   bool wait(const std::function<bool()>& done, Clock::time_point until,
             base::Watchers* watchers = nullptr);
   // wait() with the lock already held. The thread releases it while it blocks, runs rails or runs
@@ -90,8 +89,8 @@ class ProgressEngine {
   void progressNowAndThen() VIADUCT_REQUIRES(lock_) {
     if (++posts_since_progress_ >= kPostsPerProgress) progressNow();
   }
-  // Have the progress thread take over: work was started, or callbacks are owed. The first is for a
-  // user thread, which may come back within kUserExpected. The second is for all others.
+  // Have the progress thread take over: work was started, or callbacks are owed. takeOverSoon() is
+  // for a user thread, which may come back within kUserExpected. takeOverNow() is for all others.
   void takeOverSoon(Clock::time_point now) VIADUCT_REQUIRES(lock_);
   void takeOverNow() VIADUCT_REQUIRES(lock_);
   // Wakes waiting threads, because their condition may have changed. No event tells the driving
@@ -149,13 +148,14 @@ class ProgressEngine {
   // posts that the posting thread copies itself.
   static constexpr unsigned kPostsPerProgress = 256;
   // Asking the poller is a system call of about a microsecond. So it is asked no more often than
-  // this: the first while notes are read from memory, the second while rails are busy.
+  // this. kAskWhileSuppressed is for the time while notes are read from memory, kAskBusy for that
+  // while rails are busy.
   static constexpr Duration kAskWhileSuppressed = std::chrono::microseconds(1);
   static constexpr Duration kAskBusy = std::chrono::microseconds(10);
   // A thread that polls again within kPollLoop does nothing else. Once such polls have moved
-  // nothing for kYieldAfter, the thread yields its processor. That is longer than most waits for a
-  // peer which has a processor of its own: where other threads want this one, each yield can cost a
-  // time slice of milliseconds.
+  // nothing for kYieldAfter, the thread yields its processor. kYieldAfter is longer than most waits
+  // for a peer that has its own processor. If other threads want this processor, each yield can
+  // cost a time slice of milliseconds.
   static constexpr Duration kPollLoop = std::chrono::microseconds(10);
   static constexpr Duration kYieldAfter = std::chrono::microseconds(50);
 

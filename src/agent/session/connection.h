@@ -44,10 +44,10 @@ class ConnectionUser {
  public:
   virtual ~ConnectionUser() = default;
   // The other end has proved that it knows the secret, and has sent its hello. After a returned
-  // error, closed() is called with it.
-  // At the dialer, any value continues (our hello is sent), and an error closes. At the listener,
-  // the value is the life of the session, and an error is sent as the refusal. Without resume(),
-  // only the epoch of the value counts. With it, the value is the whole life that resume() names.
+  // error, closed() is called with it. At the dialer, any value continues (our hello is sent), and
+  // an error closes. At the listener, the value is the life of the session, and an error is sent as
+  // the refusal. If resume() is empty, only the epoch of the value counts. Otherwise the value is
+  // the whole life that resume() names.
   virtual Result<Life> judge(const Hello& theirs) = 0;
   virtual void established(std::uint64_t epoch) = 0;
   // `payload` points into the Connection, and is valid during the call.

@@ -232,8 +232,8 @@ TEST_P(ConnectionTest, ThePeersCloseIsReportedOnce) {
   EXPECT_EQ(pair.at_listener.closes, 1);
 }
 
-// The failed send comes first. The peer's last frames are still delivered, and closed() is called
-// by the poller, not inside send().
+// The failed send is noticed before the peer's last frames are read. The peer's last frames are
+// still delivered, and closed() is called by the poller, not inside send().
 TEST_P(ConnectionTest, AfterAFailedSendThePeersLastFramesAreDelivered) {
   SessionPair pair(GetParam(), manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));

@@ -114,7 +114,7 @@ constexpr bool isNumbered(FrameType type) {
 
 // The error that ends the session of a peer that breaks a rule.
 Error brokenRule(std::string detail);
-// Ok if a frame of this type may have so many bytes and descriptors.
+// Ok if a frame of this type may have this many bytes and descriptors.
 Status checkSize(const FrameRule& rule, std::size_t bytes, std::size_t fds);
 
 // The order of the frames in one life of a session, which may move to other connections.

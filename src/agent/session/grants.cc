@@ -26,8 +26,8 @@ enum class Caveat : std::uint8_t {
 };
 
 constexpr std::size_t kCaveatHead = 2;
-// A dialer without a secret makes the listener compute a key for each caveat, in about a
-// microsecond.
+// Limited, because a dialer without a secret makes the listener compute a key for each caveat,
+// which takes about a microsecond.
 constexpr std::size_t kMaxCaveats = kMaxGrants * 5;
 
 void put(base::Writer& out, Caveat kind, ByteSpan bytes) {
@@ -159,7 +159,7 @@ Error grantsNothing(std::string detail, std::string remedy) {
           .remedy = std::move(remedy)};
 }
 
-// Fails if two patterns, two names or all directions exclude each other.
+// Fails if two patterns or two names exclude each other, or if neither reading nor writing is left.
 Status leavesSomething(std::span<const Grant> grants) {
   if (static_cast<unsigned>(allowed(grants)) == 0)
     return grantsNothing("the Card would allow neither reading nor writing",

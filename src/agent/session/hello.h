@@ -46,7 +46,7 @@ struct Hello {
   std::vector<std::string> addresses = {};
   // The epoch of the last session with this peer.
   std::uint64_t last_epoch = 0;
-  std::uint32_t detect_ms = 0;            // the sender's Settings::detect; beyond it a peer is lost
+  std::uint32_t detect_ms = 0;            // the sender's Settings::detect: longer silence is a loss
   std::uint64_t features = kOurFeatures;  // a bit for each Feature
   std::vector<BackendBlob> backends = {};  // with Backend::address()
   friend bool operator==(const Hello&, const Hello&) = default;

@@ -66,7 +66,8 @@ TEST(LeaseTicket, KeepsBlocksOfUnequalSizes) {
   EXPECT_EQ(carried({blocks, {2, 0}}), (std::vector<Extent>{{200, 100}, {900, 100}}));
 }
 
-// A million blocks at equal distances take no more bytes than one, and a scattered block some.
+// A million blocks at equal distances take no more bytes than one. A scattered block takes fewer
+// than ten on average.
 TEST(LeaseTicket, IsSmall) {
   const auto many =
       Blocks::strided({.base = 1U << 30U, .stride = 8192, .bytes = 4096, .count = 1'000'000});
@@ -98,7 +99,7 @@ TEST(LeaseTicket, IsRefusedIfAnyByteIsLostOrChanged) {
   }
 }
 
-// Correct bytes with blocks that cannot be.
+// Tickets in the right form, whose blocks are impossible.
 TEST(LeaseTicket, WithImpossibleBlocksIsRefused) {
   const auto first = *Blocks::strided({.base = 4096, .bytes = 64, .count = 1});
   const base::Bytes good = ticketOf(first).encode();

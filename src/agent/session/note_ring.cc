@@ -70,7 +70,7 @@ Result<RingReceiver> RingReceiver::make() {
   return RingReceiver(std::move(memory), std::move(bell));
 }
 
-// The entries that take() gives come first, in the order of their kinds.
+// In Next, the kinds of entries come first, in the order of EntryKind.
 static_assert(static_cast<int>(RingReceiver::Next::kNote) ==
                   static_cast<int>(RingPage::EntryKind::kNote) &&
               static_cast<int>(RingReceiver::Next::kMark) ==
@@ -125,8 +125,8 @@ Result<RingSender> RingSender::map(const base::Fd& page, base::Fd bell) {
 bool RingSender::hasRoom(std::uint64_t bytes) {
   if (bytes <= RingPage::kBytes - (written_ - taken_)) return true;
   const std::uint64_t taken = page().taken.load(std::memory_order_acquire);
-  // The count must neither fall nor exceed the written bytes. If it does, the peer wrote nonsense,
-  // and there is no room.
+  // The receiver's count must neither fall nor exceed the written bytes. If it does, the peer wrote
+  // nonsense, so no room is assumed.
   if (taken - taken_ > written_ - taken_) return false;
   taken_ = taken;
   return bytes <= RingPage::kBytes - (written_ - taken_);

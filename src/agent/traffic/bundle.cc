@@ -152,7 +152,8 @@ bool Bundle::makeRoom(SliceState& state) {
   return waits();
 }
 
-// Several rails: another one may work. One rail: it may have lost one of several connections.
+// If the bundle has several rails, another one may work. A single rail may have lost one of several
+// connections.
 bool Bundle::mayTryAnother(const RailUse& use) const {
   return several_ || (use.failures + 1 < kMostFailures && route_.link->servedBy(*use.rail));
 }

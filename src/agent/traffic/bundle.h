@@ -1,7 +1,7 @@
 // A transfer's ops for one link, and the rails that carry them. A slice gets its rail late: when a
 // rail has few slices of the bundle. Other rails repeat the slices of a rail that fails. Threads:
-// with the agent's lock held, except moveNow(), stillServed() and addTo(), which a thread in one of
-// the agent's sections calls for a transfer that it has claimed.
+// with the agent's lock held, except moveNow(), stillServed() and addTo(), which a thread in a
+// section (move/sections.h) calls for a transfer that it has claimed.
 #pragma once
 
 #include <viaduct/path.h>
@@ -153,7 +153,7 @@ class alignas(64) Bundle {
   void addCarriedTo(Path& path) const;  // the work of all ended posts
 
  private:
-  // With two slices on a rail, it works on one while the peer confirms the other.
+  // A rail with two slices works on one of them while the peer confirms the other.
   static constexpr std::uint32_t kInFlight = 2;
   // A rail may claim to serve the link and still fail. After this many failures it gets nothing
   // more in this post.

@@ -1,6 +1,6 @@
 // Planned ops that are posted: bundles, until rails have given all of their ops back. A transfer is
-// one, and so is a hop of a staged transfer. Threads: with the agent's lock held, except running()
-// and state().
+// one. Each hop of a staged transfer (move/staging/) is another. Threads: with the agent's lock
+// held, except running() and state().
 #pragma once
 
 #include <viaduct/path.h>
@@ -54,7 +54,7 @@ class Posting : public core::Sink {
   virtual bool usesRemote(std::uint32_t remote_slot) const;
   virtual bool isUnder(const HeldLease& /*lease*/) const { return false; }
 
-  // The link in the agent's list of running postings.
+  // The pointers that put this posting into the list of running postings (Traffic).
   Hook<Posting> running_hook;
 
  protected:
@@ -95,7 +95,7 @@ class Posting : public core::Sink {
   bool stopping_ = false;  // no more slices are posted, because of error_
   std::optional<Error> error_;
   Clock::time_point due_ = Clock::time_point::max();
-  Clock::time_point begun_ = Clock::time_point::max();  // unless the post ended within the call
+  Clock::time_point begun_ = Clock::time_point::max();  // when it began, unless it ended in post()
 
  private:
   Bundle& bundleOf(const core::SliceOf& slice) {

@@ -15,8 +15,8 @@ bool satisfies(const core::Capabilities& can, const core::Requirement& required)
 class Basis;
 class PeerImpl;
 
-// Divides planned ops among the backends that reach both memories and satisfy the requirement. The
-// most preferred backend comes first. An error has the reason of each backend.
+// Divides planned ops among backends. Each pair of pins gets the most preferred backend that
+// reaches both memories and satisfies the requirement. An error has the reason of each backend.
 Result<Bundles> route(Basis& basis, PeerImpl& peer, OpKind kind, core::OpList list,
                       const core::Requirement& requirement);
 

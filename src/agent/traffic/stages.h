@@ -1,6 +1,6 @@
 // The agent's part of staged transfers: rings of pinned memory, and hops as postings. A ring
-// belongs to one session. Its memory is freed with the session: a former peer may still map it.
-// Threads: under the agent's lock.
+// belongs to one session. Its memory is freed with the session and never used again, because the
+// former peer may still map it. Threads: under the agent's lock.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Stages {
     Segment gpu = {};
     move::StagingRing ring = {};
   };
-  // Null: the rings of this agent use all of Settings::staging_memory.
+  // Null: the other rings of this agent leave too little of Settings::staging_memory.
   Result<std::unique_ptr<RingMemory>> makeRing(const core::Audience& audience,
                                                std::optional<std::uint32_t> gpu);
   bool hasRoom() const { return memory_.left() >= ringBytes(); }

@@ -144,7 +144,7 @@ Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved
     endAtOnce(moved, std::move(posted));
     posted = Ok{};
   }
-  claim.release();  // before the lock, so that a callback may post again
+  claim.release();  // before `held` unlocks, so that a callback may post again
   return posted;
 }
 
@@ -188,9 +188,9 @@ bool TransferImpl::mayMark(const Mark& mark) const {
   return peer_->mayMark(mark).has_value();
 }
 
-// Copies in sections, so that several threads copy at once. The state stays that of the previous
-// post until all is copied: to other threads, the post happens at that moment. A post with a mark
-// keeps its claim until the mark is sent.
+// Copies in a section (move/sections.h), so that several threads copy at once. The state stays that
+// of the previous post until all is copied: to other threads, the post happens at that moment. A
+// post with a mark keeps its claim until the mark is sent.
 TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim,
                                               Halfway& halfway) {
   move::Section section(basis_->rails().sections());

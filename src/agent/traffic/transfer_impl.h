@@ -1,5 +1,5 @@
 // One transfer: its plan, and the current post. Threads: with the agent's lock held, unless a
-// comment says otherwise. In one of the agent's sections, the thread that has set `claimed_` owns
+// comment says otherwise. In a section (move/sections.h), the thread that has set `claimed_` owns
 // the transfer.
 #pragma once
 
@@ -102,8 +102,8 @@ class alignas(64) TransferImpl final : public Posting,
     std::atomic<bool>& claimed_;
     bool got_ = false;
   };
-  // A post whose thread has moved some bytes by itself, and whose end no other thread sees. While
-  // this object lives, the peer counts the post as running.
+  // A post whose thread has moved some bytes by itself, and whose end other threads cannot see yet.
+  // While this object lives, the peer counts the post as running.
   class Halfway {
    public:
     Halfway() = default;

@@ -54,7 +54,7 @@ class CompleteSums final : public core::PendingSums {
 
 }  // namespace
 
-// A launch of the kernel, which reads the memory of the pieces until its end.
+// A launch of the kernel. Until the launch ends, the kernel reads the memory of the pieces.
 class BlockSummer::Launch final : public core::PendingSums {
  public:
   Launch(std::shared_ptr<BlockSummer> summer, std::unique_ptr<SumSlot> slot, std::size_t pieces)

@@ -1,5 +1,5 @@
-// Sums of blocks in memory of a GPU, for their digests: by a kernel, or by this host if the GPU or
-// its driver cannot run that. Threads: any.
+// Sums of blocks in memory of a GPU, for their digests. A kernel computes them, or this host if the
+// GPU or its driver cannot run the kernel. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>

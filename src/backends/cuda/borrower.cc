@@ -47,8 +47,9 @@ void Borrower::drop(std::uint32_t slot) {
   giveBack();
 }
 
-// The GPU that has the memory if it is open here. Else any open GPU, because it may reach the
-// peer's GPU over PCIe or NVLink. Null: no GPU is open, so this process maps nothing.
+// Returns the GPU that has the memory, if that GPU is open here. Otherwise returns any open GPU,
+// because it may reach the peer's GPU over PCIe or NVLink. Null: no GPU is open, so this process
+// maps nothing.
 std::shared_ptr<OpenGpu> Borrower::gpuFor(const MemoryKey& key) const {
   const auto all = gpus_->all();
   const auto same = std::ranges::find_if(all, [&](const auto& gpu) {

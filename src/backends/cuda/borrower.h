@@ -78,7 +78,7 @@ class Borrower {
   CopierPins& pins_;
   const std::function<void()> changed_;
   std::map<std::uint32_t, LenderPin> announced_;  // by slot
-  std::uint32_t not_asked_ = 0;                   // the pins in announced_ not asked for
+  std::uint32_t not_asked_ = 0;                   // number of pins in announced_ not asked for
   std::vector<LeavingPin> leaving_;
   std::shared_ptr<const core::Fd> lifeline_;
   std::string refusal_;

@@ -139,7 +139,7 @@ class CopyStream {
   std::array<CopySlot, kBatches> slots_;
   std::size_t most_in_flight_ = kBatches;
   std::size_t oldest_ = 0, in_flight_ = 0;
-  std::size_t rings_ = 0;         // so many of the oldest batches will ring
+  std::size_t rings_ = 0;         // the number of oldest batches that will ring
   Clock::time_point moved_ = {};  // when a batch was launched, or seen to have ended
 };
 

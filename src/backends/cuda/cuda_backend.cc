@@ -134,7 +134,7 @@ std::unique_ptr<core::Link> CudaBackend::link(core::LinkSeed seed, core::LinkHos
   return std::make_unique<CudaLink>(*this, std::move(seed), host);
 }
 
-// The bell exists once memory of a GPU is in use.
+// Opens the bell and watches it, at the first call: when the first memory of a GPU is pinned.
 Status CudaBackend::listen() {
   if (watch_ != 0) return Ok{};
   VIADUCT_CHECK(bell_->open());

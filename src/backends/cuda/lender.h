@@ -44,7 +44,7 @@ class Lender {
   core::LinkHost* host_;  // null: the session has ended
   struct LentPin {
     bool recalled = false;                            // the peer was asked to return it
-    std::shared_ptr<const DeviceBuffer> buffer = {};  // keeps memory of allocate() as long
+    std::shared_ptr<const DeviceBuffer> buffer = {};  // keeps allocate()d memory while it is lent
   };
   std::map<std::uint64_t, LentPin> lent_;  // pins that the peer may map, by number
   base::Fd lifeline_;  // reports an end of file once the peer has closed its end

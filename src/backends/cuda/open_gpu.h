@@ -26,8 +26,9 @@ using GpuId = std::array<unsigned char, 16>;  // a UUID
 
 class OpenGpu {
  public:
-  // `kernel_below`: the size for each direction; if it is empty, open() measures the sizes. Takes
-  // some tens of milliseconds at the first call for a device.
+  // `kernel_below`: in each direction, the size of the blocks below which the kernel copies. If it
+  // is empty, open() measures the sizes. That takes some tens of milliseconds at the first call for
+  // a device.
   static Result<std::shared_ptr<OpenGpu>> open(const Driver& driver, std::uint32_t ordinal,
                                                AutoSize kernel_below,
                                                const std::shared_ptr<EndBell>& bell);

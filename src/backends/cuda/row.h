@@ -14,8 +14,8 @@ struct Row {
   std::uint64_t bytes = 0;
   std::uint64_t from_step = 0, to_step = 0;
   std::uint32_t count = 0;
-  // The bytes of one access: 16, 8, 4 or 1. It divides both addresses, `bytes` and, with several
-  // blocks, both steps.
+  // The bytes of one access: 16, 8, 4 or 1. It divides both addresses and `bytes`. If there are
+  // several blocks, it also divides both steps.
   std::uint32_t width = 0;
   friend bool operator==(const Row&, const Row&) = default;
 };

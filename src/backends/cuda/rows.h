@@ -24,9 +24,9 @@ class RowWriter {
   // together.
   static constexpr std::uint64_t kRowsOfWarp = 2;
   static constexpr std::uint32_t kWidest = 16;  // bytes of an access
-  // Most rows that one copy adds: pieces, and both ends.
+  // The most rows that one copy adds: its pieces, and rows for its two ends.
   static constexpr std::size_t kMostPieces = 512, kMostOfCopy = kMostPieces + 4;
-  // The room that the rows of `copies` copies need, if the first copy has about the average size.
+  // Enough rows for `copies` copies, if the first copy has about the average size.
   static constexpr std::size_t roomFor(std::size_t copies, std::uint32_t warps) {
     return 3 * copies + 2 * kRowsOfWarp * std::max<std::size_t>(warps, 1) + kMostOfCopy;
   }
@@ -47,7 +47,7 @@ class RowWriter {
     run_.bytes = copy.bytes;
     run_.count = 1;
   }
-  // Writes what is left, and returns the number of rows.
+  // Writes the last run, and returns the number of rows.
   std::size_t end() {
     if (run_.count != 0) endRun();
     return written();
@@ -89,7 +89,7 @@ class RowWriter {
   Row* next_ = nullptr;
   std::uint64_t most_ = 0;    // bytes of a row
   Row run_ = {};              // not written yet, and without a width
-  std::uint64_t sized_ = 0;   // the size of block that the next two are for
+  std::uint64_t sized_ = 0;   // the block size for which size() computed the next two
   std::uint64_t blocks_ = 0;  // blocks of a row; 0: a block is several rows
   std::uint64_t piece_ = 0;   // bytes of a block that one row has
 };

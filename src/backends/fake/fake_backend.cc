@@ -1,7 +1,7 @@
 // The reference backend: copies between agents of one process. It shows the duties of a backend;
-// docs/adding-a-backend.md has the reasons. With FakeOptions::far it also reaches
-// other processes of this host, but without the fences of a real backend. That is for tests of
-// programs that have to detect wrong bytes.
+// docs/adding-a-backend.md has the reasons. If FakeOptions::far is set, it also reaches other
+// processes of this host, but without the fences of a real backend. That is for tests of programs
+// that have to detect wrong bytes.
 #include <fmt/format.h>
 #include <sys/uio.h>
 

@@ -23,7 +23,7 @@ struct FakeOptions {
   // The number of pretended NUMA nodes. Rail i is on node i mod `nodes`, and a pin on node slot mod
   // `nodes`.
   std::uint32_t nodes = 1;
-  std::uint32_t exhaust = 0;  // number of first links that fail for lack of descriptors
+  std::uint32_t exhaust = 0;  // this many links, from the first on, lack descriptors
   std::uint32_t far = 0;      // 1: also reaches other processes of this host
   std::uint32_t pose = 0;     // 1: claims to be RDMA
   Lie lie = Lie::kNone;

@@ -61,7 +61,7 @@ class FakeRail final : public core::Rail, public core::DirectMover, private move
   // A job of one op.
   struct QueuedOp : move::Job {
     core::Op left = {};   // part that is not copied yet
-    core::Op after = {};  // part to copy after `left`; only with a lie
+    core::Op after = {};  // part to copy after `left`; only if the rail lies
   };
   void stop(move::Job&) override {}  // poll() ends it
   Status advance(QueuedOp& queued);

@@ -44,7 +44,7 @@ class Engine {
   // Runs `call` on a thread, and ends with its result. The end of a call with kNoToken is not
   // reported.
   virtual void call(std::uint32_t token, std::function<int()> call) = 0;
-  // Ends an I/O or call early that no thread has begun. It still ends exactly once.
+  // Ends an I/O or a call early if it still waits for a thread. It still ends exactly once.
   virtual void cancel(std::uint32_t token) = 0;
   // False: the kernel has no room now, so call again.
   virtual bool submit() { return true; }

@@ -29,7 +29,7 @@ class FileCache {
   // `hint` is the index that the file's entry had at its last use.
   std::optional<std::uint32_t> use(const OpenedFile& file, std::uint32_t hint);
   void release(std::uint32_t place) { --entries_[place].users; }
-  // Ends the opening of a file. Without a descriptor the opening has failed.
+  // Ends the opening of a file. If `fd` is empty, the opening has failed.
   void opened(std::uint32_t place, base::Fd fd);
   const CachedFile& operator[](std::uint32_t place) const { return entries_[place]; }
   // Closes the file, once nothing uses it. Called after the last pin of the file is gone.

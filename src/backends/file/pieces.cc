@@ -160,8 +160,8 @@ void Pieces::submit(std::uint32_t token, PieceStep step, bool write, std::byte* 
   flight.needed = needed;
   flight.moved = 0;
   flight.retries = 0;
-  // The engine's threads do long copies, and writes beyond the file-size limit: they block its
-  // signal.
+  // The engine's threads do long copies, and writes beyond the file-size limit, because they block
+  // the signal of that limit (SIGXFSZ).
   const bool blocks = (!rules(flight).direct && asked > kMostCopiedAtOnce) ||
                       (write && offset + asked > file_limit_);
   flight.io = {.write = write,
@@ -292,8 +292,8 @@ void Pieces::stepEnded(std::uint32_t token) {
   }
 }
 
-// The buffer now has the file's present bytes around the piece. Copies the piece between them, and
-// writes the blocks.
+// The buffer now has the file's present bytes around the piece. Copies the piece into the buffer,
+// and writes the blocks.
 void Pieces::patchedBlocksRead(std::uint32_t token) {
   const ActivePiece& flight = flights_[token];
   const FilePiece& piece = flight.piece;

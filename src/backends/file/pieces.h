@@ -41,7 +41,8 @@ class Pieces {
   bool empty() const { return free_.size() == flights_.size(); }
 
   void add(const FilePiece& piece);  // only if there is room
-  // Asks the kernel to end the pieces of a job early. Each piece still comes back as finished.
+  // Ends the pieces of a job early, except those whose I/O the kernel or a thread has begun. Each
+  // piece still comes back as finished.
   void cancelJob(const move::Job& job);
   // Appends the pieces that have finished. Copies a bounded number of bytes at most.
   void reap(std::vector<FinishedPiece>& out);
@@ -91,7 +92,7 @@ class Pieces {
     std::uint64_t low = 0, high = 0;  // the blocks of the file that contain the piece
     std::uint32_t place = 0;          // in the FileCache
     std::uint32_t buffer = 0;         // if it bounces
-    std::uint64_t size = 0;           // of a file that ends in its last block; else 0
+    std::uint64_t size = 0;           // the file's, if it ends in the last of these blocks; else 0
     // The current I/O: it is done when `needed` of the `asked` bytes have moved.
     Io io = {};
     std::uint64_t asked = 0, needed = 0, moved = 0;
@@ -100,7 +101,7 @@ class Pieces {
     std::unique_ptr<Error> why = {};        // in kRestore
 
     bool begun() const { return step > PieceStep::kOpen; }
-    // It changes only a part of a block, so it reads the block first.
+    // The piece changes only a part of a block, so it reads the block first.
     bool patches() const {
       return piece.write && piece.bounces &&
              (piece.offset != low || piece.offset + piece.bytes != high);

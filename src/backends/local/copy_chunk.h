@@ -1,5 +1,5 @@
-// Copies one chunk of a work, inside one entry of the peer's gate. Threads: one ChunkCopier per
-// thread.
+// Copies one chunk of a work, inside one entry of the peer's gate (gate.h). Threads: one
+// ChunkCopier per thread.
 #pragma once
 
 #include <cstddef>

@@ -163,7 +163,8 @@ void CopyPool::open(unsigned index, std::uint64_t bytes) {
   wake(bytes);
 }
 
-// Waits for the threads inside a job that has no more chunks, each of which copies one chunk.
+// Waits until no thread is inside a job that has no more chunks. Each thread inside copies one
+// chunk.
 void CopyPool::shut(unsigned index) {
   ready_.fetch_and(~bitOf(index));
   std::uint64_t open = kOpen;

@@ -23,7 +23,7 @@ namespace viaduct::local {
 class CopyPool {
  public:
   // `here`: this process's own registrations. The settings limit the number of copying threads,
-  // including the driving one, and choose the copies that bypass the cache.
+  // including the one that polls, and choose the copies that bypass the cache.
   CopyPool(const LiveTable& here, const Settings& settings);
   ~CopyPool();
   CopyPool(const CopyPool&) = delete;
@@ -51,7 +51,7 @@ class CopyPool {
 
   // Ends all works for that peer. On return no thread copies for them, and `out` has them.
   void close(const PeerMemory& peer, core::Completions& out);
-  // Waits until all chunks in progress at the time of the call are finished.
+  // Waits until the helpers have finished the chunks that they were copying at the call.
   void drain();
 
   unsigned threads() const { return threads_; }
@@ -83,7 +83,7 @@ class CopyPool {
   const LiveTable& here_;
   const base::AdaptiveCopy::Strategy strategy_;  // for works larger than one chunk
   std::atomic<std::uint64_t> posts_{0};
-  ChunkCopier copier_;      // the driving thread's copier
+  ChunkCopier copier_;      // of the thread that polls
   unsigned last_ = 0;       // index of the job that it served last; the next one comes first
   std::uint64_t used_ = 0;  // jobs that post() has begun, and poll() has not yet returned
   std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already

@@ -112,9 +112,10 @@ Result<Bytes> LocalBackend::pinFor(const core::Audience& audience, std::uint32_t
                     .offset = record.in_file ? memory.fd_offset : 0});
 }
 
-// True if peers may map this memory. The owner has to share its file, and no holder of the file may
-// be able to make our accesses fault. Peers have to have write access, because each holder has it.
-// The links of the audience to other processes send such a file once, before the key that names it.
+// Keeps the file of the memory if peers may map it. False: they may not. The owner has to share the
+// file, and no holder of it may be able to make our accesses fault. Read-only pins are refused,
+// because a holder may write. The links of the audience to other processes send such a file once,
+// before the key that names it.
 bool LocalBackend::holdFile(const core::Audience& audience, const Segment& memory,
                             std::uint32_t& id) {
   struct stat facts{};

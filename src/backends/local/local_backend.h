@@ -107,7 +107,7 @@ class LocalBackend final : public core::Backend {
   std::vector<std::weak_ptr<OwnGate>> gates_;
 };
 
-// The bytes of this host's memory. Of one peer's memory no more than this is mapped.
+// The bytes of this host's memory. No more than this is mapped of one peer's memory.
 std::uint64_t hostMemory();
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);

@@ -23,7 +23,7 @@ struct RemoteView {
   std::uint64_t address = 0;  // in the peer's address space
   std::uint64_t bytes = 0;
   std::uint64_t generation = 0;  // the entry in the peer's live table while the pin lives
-  std::uint64_t born = 0;        // count when we heard of it; earlier posts cannot use it
+  std::uint64_t born = 0;        // LocalBackend::now() when announced; earlier posts cannot use it
   Method read = Method::kNone, write = Method::kNone;  // not both kNone
   std::uint64_t shift = 0;                             // our address minus the peer's; not for kCma
   std::shared_ptr<const base::SharedMemory> mapping = nullptr;  // keeps the addresses valid

@@ -19,7 +19,8 @@ Error cancelled(std::string operation) {
   return {.code = Code::kCancelled, .operation = std::move(operation), .device = "object"};
 }
 
-// Whether a post with this storage on its remote side, or on its local side, changes the storage.
+// Whether a post of this kind changes the storage on its remote side or, if not `remote`, on its
+// local side.
 bool writesStorage(OpKind kind, bool remote) { return (kind == OpKind::kWrite) == remote; }
 
 }  // namespace

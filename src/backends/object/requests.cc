@@ -16,7 +16,7 @@ namespace {
 constexpr auto kFirstBackOff = std::chrono::milliseconds(50);
 constexpr auto kLongestBackOff = std::chrono::seconds(5);
 constexpr auto kBetweenWarnings = std::chrono::seconds(10);
-// An abort is repeated this often. Nobody waits for it.
+// The number of times that a failed abort is repeated. Nobody waits for it.
 constexpr std::uint32_t kAbortRetries = 4;
 
 Error outOfMemory() {
@@ -282,8 +282,8 @@ void Requests::sayWhatIsLeft() const {
   for (const auto& flight : flights_) say(flight->request);
 }
 
-// A deadline may end the transfer before its retries end. Its error then does not name their
-// reason. So lasting trouble is logged as a warning, once in kBetweenWarnings.
+// A deadline may end the transfer before its retries end. The transfer's error then does not say
+// why it retried. So lasting trouble is logged as a warning, once in kBetweenWarnings.
 void Requests::sayRetry(const Error& why, std::uint32_t attempt, Duration wait) {
   const auto now = Clock::now();
   const bool warns = attempt > 1 && now >= warn_after_;

@@ -77,7 +77,8 @@ class Task {
   static std::shared_ptr<Task> head(s3::ObjectName name);
   // Asks the same as head() by a GET of one byte, whose error has a body with S3's code.
   static std::shared_ptr<Task> probe(s3::ObjectName name);
-  // The steps of an upload that outlives each of them. The caller aborts it if it is not completed.
+  // Tasks for the single steps of an upload, which outlives each of these tasks. The caller aborts
+  // the upload if it is not completed.
   static std::shared_ptr<Task> create(s3::ObjectName name);
   // `pieces` are contiguous bytes of the object, in order.
   static std::shared_ptr<Task> part(s3::ObjectName name, std::string upload, std::uint32_t number,

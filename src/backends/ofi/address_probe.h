@@ -1,6 +1,7 @@
-// Has the kernel resolve the neighbour (ARP) for a peer's address, by one datagram. Without it the
-// request that connects over verbs waits for the neighbour inside the call, for up to seconds, with
-// the agent's lock held (docs/gotchas/verbs.md). Threads: as move::Endpoint.
+// Has the kernel resolve the neighbour (ARP) for a peer's address, by one datagram. If the
+// neighbour is unknown, the request that connects over verbs waits for it inside the call, for up
+// to seconds. The agent's lock is held meanwhile (docs/gotchas/verbs.md). Threads: as
+// move::Endpoint.
 #pragma once
 
 #include <viaduct/result.h>

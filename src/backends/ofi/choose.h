@@ -21,7 +21,7 @@ struct Offer {
   std::string provider = {};  // "tcp;ofi_rxm"
   std::string device = {};    // name of the domain: "eth0", "mlx5_0", "rdmap0s31-rdm"
   std::string nic = {};       // "rdmap0s31"; empty: libfabric does not say
-  std::string address = {};   // source address without a port; empty if it has none
+  std::string address = {};   // source address without a port; empty: no address
   bool ipv6 = false;
   bool usable = true;             // we can register memory as the provider requires
   const fi_info* info = nullptr;  // belongs to the list
@@ -29,7 +29,8 @@ struct Offer {
 // The offers of a list. Several entries with equal provider, device and address count once.
 std::vector<Offer> offersIn(const fi_info* list);
 
-// The NICs of opened rails that the user has not named, to find the rails near memory.
+// Finds the rails near memory, from the NICs of all opened rails. The backend uses this only if the
+// user has named no rails.
 move::NearRails nearRails(std::span<const Offer> opened, const host::Tree& tree = {});
 
 bool isRdma(const std::string& provider);
@@ -50,8 +51,8 @@ struct RailOffers {
   std::vector<Offer> offers = {};
   std::vector<std::string> left_out = {};
 };
-// Chooses the rails. Without names, over RDMA, these are the devices nearest to this process's
-// CPUs; over other networks it is the first device.
+// Chooses the rails. If the user has named none, these are the devices nearest to this process's
+// CPUs over RDMA, and the first device over other networks.
 Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
                             std::span<const Offer> offers, const host::Tree& tree = {});
 

@@ -9,9 +9,10 @@
 namespace viaduct::ofi {
 namespace {
 
-// The kinds of descriptors to try, best first. With FI_WAIT_POLLFD packets cost nothing while
-// nobody sleeps. If a provider runs over another one, libfabric loses events of such a list
-// (docs/gotchas/libfabric.md). The descriptor of `net` stays readable, so a sleeper would spin.
+// The kinds of descriptors to try, best first. FI_WAIT_POLLFD is a list of them: packets cost
+// nothing while nobody sleeps. If a provider runs over another provider, libfabric loses events of
+// the list (docs/gotchas/libfabric.md). The descriptor of `net` stays readable, so a sleeper would
+// spin.
 std::span<const fi_wait_obj> waitsOf(const OfiDomain& ofi_domain) {
   static constexpr std::array kAll{FI_WAIT_POLLFD, FI_WAIT_FD, FI_WAIT_NONE};
   if (ofi_domain.provider() == "net") return std::span(kAll).last(1);
@@ -55,7 +56,7 @@ int CompletionQueue::listDescriptors() {
   return rc;
 }
 
-// The event queue of a listener leaves the epoll set when its descriptor is closed.
+// The descriptor of a listener's event queue leaves the epoll set when it is closed.
 Status CompletionQueue::sleepOnThese(const RawEndpoint::EventQueues& events) {
   if (events.front() == nullptr || wait_ == FI_WAIT_NONE) return Ok{};
   set_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -94,8 +95,8 @@ bool CompletionQueue::watchAll() {
   if (listDescriptors() != 0) return false;
   std::span<pollfd> all(list_);
   // libfabric signals changes of the list through the first descriptor, which may stay readable.
-  // The list changes only under the agent's lock, which this thread holds. So a readable first
-  // descriptor can be left out.
+  // The list changes only in calls of the thread that runs this rail, which is this thread. So a
+  // readable first descriptor can be left out.
   if (!all.empty() && ::poll(all.data(), 1, 0) != 0) all = all.subspan(1);
   for (const pollfd& one : all) {
     if (one.fd < 0) continue;

@@ -39,10 +39,10 @@ class CompletionQueue {
   const OfiDomain& ofi_domain_;
   Fid<fid_cq> queue_;
   fi_wait_obj wait_ = FI_WAIT_NONE;
-  int own_ = -1;  // with FI_WAIT_FD: the queue's descriptor
+  int own_ = -1;  // if wait_ is FI_WAIT_FD: the queue's descriptor
   base::Fd set_;  // epoll descriptor, for endpoints with event queues
-  // With FI_WAIT_POLLFD: list_ has all descriptors of the queue, whose number grows. watched_ has
-  // those that are in set_.
+  // If wait_ is FI_WAIT_POLLFD: list_ has all descriptors of the queue, whose number grows.
+  // watched_ has those that are in set_.
   std::vector<pollfd> list_;
   std::vector<int> watched_;
 };

@@ -82,7 +82,7 @@ Posted OfiEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey k
   return out;
 }
 
-// With nothing in flight, libfabric does not report to an addressed endpoint that the peer has
+// While nothing is in flight, libfabric does not report to an addressed endpoint that the peer has
 // gone. Our endpoint then accepts no more requests, although its queue is empty.
 void OfiEndpoint::judgeDeaf() {
   const auto now = Clock::now();

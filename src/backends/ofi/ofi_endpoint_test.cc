@@ -218,7 +218,7 @@ TEST_P(OfiEndpointTest, AClosedEndpointChangesNoMemory) {
 }
 
 // Without RDMA the target's process takes part, so the target sleeps. An RDMA device wakes the
-// writer instead. It may finish within post(), which counts as a wake-up too.
+// writer instead. The device may finish within post(), which counts as a wake-up too.
 TEST_P(OfiEndpointTest, AnArmedDescriptorReportsEvents) {
   ASSERT_NO_FATAL_FAILURE(meet());
   const bool rdma = isRdma(GetParam());

@@ -18,7 +18,7 @@ using move::MemoryRange;
 
 // How often to try another random key if one is in use.
 inline constexpr int kKeyTries = 4;
-// A random key. With some providers only the secrecy of the key keeps strangers out.
+// A random key. Some providers keep strangers out only by the secrecy of the key.
 Result<std::uint64_t> drawnKey(std::size_t key_bytes);
 
 // Registers the memory. Returns the status of fi_mr_reg: -FI_ENOKEY means that the key is in use.

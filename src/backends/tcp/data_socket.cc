@@ -16,8 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kLeastSilence{400};
 // On a long path, or behind a long queue, the round trip sets the limit.
 constexpr int kRoundTrips = 4;
-// A post holds the agent's lock, so it sends no larger frame than this. The kernel
-// copies so many bytes in about 3 us.
+// A post holds the agent's lock, so it sends no larger frame than this. The kernel copies this many
+// bytes in about 3 us.
 constexpr std::size_t kMostAtOnce = std::size_t{16} << 10U;
 // Batches of records to move before another thread may take over, about 400 us. A hand-over costs
 // as many system calls as a batch.

@@ -1,4 +1,4 @@
-// The socket of a channel in one of its lives. Moves bytes between the kernel and the two halves of
+// The socket of a channel in one of its lives. Moves bytes between the kernel and the two sides of
 // the protocol, Outbound and Inbound. Threads: progress(), sleep() and tired() are those of the
 // channel's rail; all else under the agent's lock.
 #pragma once
@@ -43,11 +43,11 @@ class DataSocket {
   Status open();
   int fd() const { return fd_.get(); }
 
-  // Adds a job, and sends at most one frame if that is small and the socket has room now. True: the
-  // frame is large, and waits for progress(), which may run beside other threads.
+  // Adds a job, and sends at most one frame if that is small and the socket has room now. A large
+  // frame waits for progress(), which may run beside other threads.
   void add(move::Job& job);
   void stop(move::Job& job) { initiator_.stop(job); }
-  // Receives and sends until nothing moves, or until the time `until`.
+  // Receives and sends until nothing moves, or until the turn is over.
   void progress(Clock::time_point now, const move::Turn& turn);
   // tired() is true when nothing has moved for Settings::spin. sleep() then has the poller watch
   // the socket, and returns buffers that no frame uses. awake() restarts the time.

@@ -14,7 +14,7 @@ class FrameWriter {
  public:
   static constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
-  // With `keys`, each head and trailer gets a tag.
+  // If `keys` is not null, each head and trailer gets a tag.
   explicit FrameWriter(OutFrame& frame, base::RecordKeys* keys = nullptr)
       : frame_(frame), keys_(keys) {
     frame_.kind = OutFrame::FrameKind::kControl;
@@ -61,7 +61,7 @@ class FrameWriter {
   }
 
  private:
-  void tag(std::byte* from);  // of all bytes of the head from there on
+  void tag(std::byte* from);  // of all bytes of the head from `from` on
   void tagTrailer();
 
   OutFrame& frame_;

@@ -1,4 +1,4 @@
-// The receiving half of a socket. scatter() returns the places for the next bytes, and received()
+// The receiving side of a socket. scatter() returns the places for the next bytes, and received()
 // interprets them. The class itself does no system calls on the socket. Threads: those of the
 // channel's rail.
 #pragma once
@@ -18,7 +18,7 @@ inline constexpr std::string_view kNotGenuine =
 
 class Inbound {
  public:
-  // With `keys`, heads and trailers of frames have tags.
+  // If `keys` is not null, heads and trailers of frames have tags.
   Inbound(Initiator& initiator, Responder& responder, Buffers& buffers,
           base::RecordKeys* keys = nullptr)
       : initiator_(initiator), responder_(responder), buffers_(buffers), keys_(keys) {}
@@ -27,8 +27,9 @@ class Inbound {
   std::size_t room() const { return room_; }  // bytes that the last scatter() had room for
   // Takes in that many received bytes. Returns the peer's mistake, or an empty text.
   std::string_view received(std::size_t bytes);
-  // With records, call this instead of scatter() and received(). Takes in the first `bytes` bytes
-  // of buffers_.copy.room().
+  // If the socket carries sealed records (records.h), call this instead of scatter() and
+  // received(). Takes in the first `bytes` bytes of buffers_.copy.room(), where RecordReader has
+  // put the opened bytes.
   std::string_view takeRoom(std::size_t bytes);
   // Stops writing to this local pin. The rest of a frame that names it goes to the scrap buffer.
   void dropSlot(std::uint32_t slot);

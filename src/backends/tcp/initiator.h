@@ -34,7 +34,7 @@ class Initiator {
   // Receiving. The functions return the peer's mistake, or an empty text.
   std::string_view acked(std::uint64_t count);
   std::string_view refused(std::uint64_t sequence);
-  // Begins a READ_DATA frame. Fills in the places for its bytes. Without places the bytes are
+  // Begins a READ_DATA frame. Fills in the places for its bytes. If it fills in none, the bytes are
   // dropped.
   std::string_view answerBegins(const FrameHead& head, InBuffer& into, std::size_t& pieces);
   // True if the arriving answer must not touch memory, because its job was stopped.

@@ -1,4 +1,4 @@
-// The sending half of a socket. gather() returns the next bytes to send, and sent() is told how
+// The sending side of a socket. gather() returns the next bytes to send, and sent() is told how
 // many the kernel took. The class itself does no system calls. Threads: those of the channel's
 // rail.
 #pragma once
@@ -13,7 +13,7 @@ namespace viaduct::tcp {
 
 class Outbound {
  public:
-  // With `keys`, heads and trailers of frames are sealed.
+  // If `keys` is not null, heads and trailers of frames are sealed.
   Outbound(Initiator& initiator, Responder& responder, Buffers& buffers,
            base::RecordKeys* keys = nullptr)
       : initiator_(initiator), responder_(responder), buffers_(buffers), keys_(keys) {}

@@ -81,8 +81,8 @@ std::string_view RecordReader::received(std::size_t bytes, Inbound& into) {
   return wrong;
 }
 
-// Opens the first record to the room at `to`. Returns the number of its bytes; 0: it is incomplete,
-// or wrong.
+// Opens the first record into CheckedCopy::room() at `to`. Returns the number of its bytes; 0: the
+// record is incomplete, or wrong.
 std::size_t RecordReader::openOne(std::span<const std::byte> from, std::size_t to,
                                   std::string_view& wrong) {
   if (from.size() < kRecordHead) return 0;

@@ -1,7 +1,7 @@
 // The stream of frames in sealed records, for Privacy::kIntegrity and above. A record is its
-// length, at most kRecordBytes of the stream, and a tag. Both halves work in CheckedCopy::room(),
-// which stays in the cache, so that the kernel copies to and from pinned memory, and nothing
-// unproven is written there. They know no socket. Threads: those of the channel's rail.
+// length, at most kRecordBytes of the stream, and a tag. Both classes work in CheckedCopy::room(),
+// which stays in the cache. So the kernel copies to and from pinned memory, and nothing unproven is
+// written there. They do no I/O on the socket. Threads: those of the channel's rail.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class RecordWriter {
     return records_ ? std::span<const std::byte>(records_->bytes).subspan(begin_, end_ - begin_)
                     : std::span<const std::byte>{};
   }
-  // If nothing is unsent, seals the next bytes of `from`: at most kRecordsAtOnce records or, with
-  // `one_frame`, one frame. False: no byte could be sealed although there are some.
+  // If nothing is unsent, seals the next bytes of `from`: one frame if `one_frame`, otherwise at
+  // most kRecordsAtOnce records. False: no byte could be sealed although there are some.
   bool fill(Outbound& from, bool one_frame);
   void sent(std::size_t bytes);
   void clear() { buffers_.records.give(std::move(records_)); }

@@ -47,8 +47,8 @@ struct TcpAddress {
 base::Bytes encodeAddress(const TcpAddress& address);
 Result<TcpAddress> decodeAddress(std::span<const std::byte> bytes);
 
-// The addresses that a rail may dial. An address on the network of another rail only is left out,
-// because it leads over the other rail's NIC.
+// The addresses that a rail may dial. An address that is only on the network of another rail is
+// left out, because it leads over the NIC of that rail.
 std::vector<base::SocketAddress> ownOf(const RailSource& from,
                                        const std::vector<base::SocketAddress>& there,
                                        std::span<const RailSource> rails,

@@ -39,8 +39,8 @@ class TcpLink final : public move::ChannelLink {
   // If the link has several sockets: checks them for silence at intervals, while one is active or
   // has unacknowledged data.
   void watch();
-  // True once, until the next check is over: the caller then has watch() called. Threads: any that
-  // runs one of the link's rails.
+  // True for the first call since the last check began: the caller then has watch() called. Always
+  // false for a link with one socket. Threads: any that runs one of the link's rails.
   bool wantsWatch();
   void dropSlot(std::uint32_t slot);
   // Adds the figures of its open sockets to those of their rails.

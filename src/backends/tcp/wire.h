@@ -25,8 +25,8 @@ inline constexpr std::size_t kRecordsAtOnce = 5;
 inline constexpr std::uint32_t kMaxEntries = 1000;
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{4} << 20U;
 inline constexpr std::size_t kMaxHeadBytes = kHeadBytes + kMaxEntries * kEntryBytes;
-// How many unanswered WRITEs and READs a peer may send. Both limit the memory that it can make us
-// use.
+// The most WRITEs and READ requests of a peer that are unanswered. Both limit the memory that the
+// peer can make us use.
 inline constexpr std::size_t kMaxUnacked = 1024;
 inline constexpr std::size_t kMaxRequests = 8;
 

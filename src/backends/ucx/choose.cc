@@ -61,9 +61,9 @@ bool fitUnasked(unsigned major, unsigned minor) { return major > 1 || (major == 
 
 std::string transportsFor(bool user_has_set, bool any_rdma) {
   if (user_has_set) return "";
-  // Excludes shared memory, because the backend `local` serves peers on this host. In UCX it costs
-  // 4 MiB and 4 descriptors a peer, and is not used with error handling (docs/gotchas/ucx.md). With
-  // RDMA, nothing shall use TCP silently.
+  // Excludes shared memory, because the backend `local` serves peers on this host. UCX's shared
+  // memory costs 4 MiB and 4 descriptors a peer, and is not used with error handling
+  // (docs/gotchas/ucx.md). On a host with RDMA, nothing shall use TCP silently.
   return any_rdma ? "^shm,tcp" : "^shm";
 }
 

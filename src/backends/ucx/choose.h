@@ -13,7 +13,8 @@
 
 namespace viaduct::ucx {
 
-// kUnsupported: the user has not named ucx, and there is no RDMA device, or UCX is too old for it.
+// kUnsupported: the user has not named ucx, and the host has no RDMA device or UCX is not
+// fitUnasked().
 Result<move::Fabric> choose(const Settings& settings);
 
 // Whether a version of UCX may be opened although the user has not named ucx. Older versions may
@@ -33,8 +34,8 @@ struct RailDevices {
   std::vector<std::string> devices = {};  // empty: one rail, for which UCX chooses devices
   std::vector<std::string> left_out = {};
 };
-// Chooses the rails. Without names these are the RDMA devices nearest to this process's CPUs,
-// unless the user has set UCX_NET_DEVICES.
+// Chooses the rails. If the user has named none, these are the RDMA devices nearest to this
+// process's CPUs, unless the user has set UCX_NET_DEVICES.
 Result<RailDevices> railsFor(const std::vector<std::string>& named,
                              const std::vector<Transport>& resources, bool user_chose_devices,
                              const host::Tree& tree = {});

@@ -25,7 +25,7 @@ struct Ours {
   const char* variable;
   const char* value;
   const char* bare = nullptr;  // the name without the transport, which UCX 1.13 and 1.14 know
-  const char* unless = "";     // a user's value of this variable must match: then we set none
+  const char* unless = "";     // if the user has set this variable, ours must match: we set none
 };
 constexpr Ours kForMessages[] = {
     {"UCX_TCP_CONN_NB", "y", "CONN_NB"},

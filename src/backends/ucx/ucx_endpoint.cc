@@ -10,8 +10,8 @@
 namespace viaduct::ucx {
 namespace {
 
-// The longest wait for a closing endpoint. Hardware completes its requests within microseconds.
-// With a driver that does not, the worker is destroyed anyway.
+// The longest wait for a closing endpoint. Hardware completes its requests within microseconds. If
+// a driver does not complete them, the worker is destroyed anyway.
 constexpr auto kClosing = std::chrono::milliseconds(100);
 
 }  // namespace

@@ -294,8 +294,8 @@ void Dialer::Impl::note(Error why) {
   last_ = std::move(why);
 }
 
-// Reports one target's own error, or for several targets all errors and the remedy of the last
-// target.
+// Reports a single failure as it is. Several failures become one error with all their texts, and
+// with the remedy of the last one.
 void Dialer::Impl::report() {
   report_timer_ = 0;
   Error error = last_ ? std::move(*last_)

@@ -139,7 +139,7 @@ TEST_F(DialerTest, SilenceIsATimeoutAtTheDeadline) {
   ASSERT_FALSE(*result_);
   EXPECT_EQ(result_->error().code, Code::kTimeout);
   EXPECT_NE(result_->error().cause.find("firewall"), std::string::npos);
-  // With a second target, the silent target gets only its share of the time.
+  // If there is a second target, the silent target gets only its share of the time.
   const auto listener = listen({"127.0.0.1:0"});
   result_.reset();
   dial({address, listener->addresses()[0]}, 2h);

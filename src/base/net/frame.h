@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxFrameFds = 16;
 struct FrameProtocol {
   std::string_view magic;  // four characters
   Handshake::Version version;
-  std::string_view other_end;  // for errors
+  std::string_view other_end;  // names the other end in errors
   // Whether this version of the protocol has frames of this type.
   bool (*knows)(std::uint8_t type);
   // Ok if a frame of this known type may have so many bytes and descriptors.

@@ -83,7 +83,7 @@ class FrameWriter {
 
   FrameSealer sealer_;
   Bytes encrypted_;        // the payload of the frame that is being written
-  std::list<Span> queue_;  // an empty one needs no memory
+  std::list<Span> queue_;  // a list, because an empty list needs no memory
   std::size_t begin_ = 0;  // sent bytes of the first span
   std::size_t unsent_ = 0;
 };

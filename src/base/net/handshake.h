@@ -3,8 +3,8 @@
 // payloads out. docs/wire.md has the bytes. Threads: one at a time.
 //
 // The ends exchange X25519 keys first, and mix the secret in after that. So a recording gives
-// nothing to an attacker who learns the secret later. A listener on the wire can test no guess of
-// the secret. The dialer proves itself first, so a stranger that only dials an end can test no
+// nothing to an attacker who learns the secret later. An eavesdropper on the wire can test no guess
+// of the secret. The dialer proves itself first, so a stranger that only dials an end can test no
 // guess either.
 #pragma once
 

@@ -103,8 +103,8 @@ TEST(Handshake, AnotherSecretOrBindingEndsItAtTheListener) {
   }
 }
 
-// A recording has the public keys and both proofs. With the right secret, and without a private key
-// of that handshake, no proof of it can be computed again: so a recording tests no guess.
+// A recording has the public keys and both proofs. Even an attacker who has the secret cannot
+// compute a proof again without a private key of that handshake. So a recording tests no guess.
 TEST(Handshake, ARecordingTestsNoGuess) {
   const Ends recorded({}, {});
   ASSERT_EQ(recorded.messages_.size(), 4U);
@@ -128,7 +128,7 @@ TEST(Handshake, AClaimSelectsItsSecret) {
   ASSERT_FALSE(ends.error_) << ends.error_->text();
   EXPECT_EQ(ends.listener_.claim(), claim);
   EXPECT_EQ(ends.dialer_.common(), ends.listener_.common());
-  // The claim is in the open, so neither secret is valid for the other's claim.
+  // Everybody can see the claim, so the secret of one claim must not be valid for another claim.
   EXPECT_TRUE(Ends({.secret = granted}, {.of_claim = known}).error_);
   EXPECT_TRUE(Ends({.claim = claim}, {.of_claim = known}).error_);
 }
@@ -164,7 +164,7 @@ TEST(Handshake, IsPreparedOnceInAProcess) {
   EXPECT_FALSE(prepareFirstHandshake().valid());
 }
 
-// With a public key of zeros, everybody knows the agreed X25519 value. Only the secret would
+// If a public key is zero, everybody knows the agreed X25519 value. Only the secret would then
 // protect the keys.
 TEST(Handshake, APublicKeyOfZerosIsRefused) {
   auto dialer = *Handshake::dial({1}, {1, 0}, "tcp");

@@ -35,7 +35,7 @@ TEST(KeyExchange, HasAFreshKeyEachTime) {
   EXPECT_NE(KeyExchange::begin()->publicKey(), KeyExchange::begin()->publicKey());
 }
 
-// With a key that makes the secret zero, an attacker would know the secret without a private key.
+// If a key makes the secret zero, an attacker knows the secret without a private key.
 TEST(KeyExchange, RefusesKeysThatMakeTheSecretZero) {
   const auto ours = *KeyExchange::begin();
   for (const Key& weak :

@@ -1,7 +1,8 @@
 // Accepts peers' connections. Limits unauthenticated connections, so that they cannot keep peers
-// out. At the limit, or without free descriptors, it picks the source with the most connections. It
-// drops the oldest of these after a minimum time. Until then, new connections wait in the backlog.
-// Threads: under the owner's lock; `accepted` runs from the Poller's handlers.
+// out. At the limit, or without free descriptors, the Listener picks the source (unproven.h) with
+// the most connections. It drops the oldest of these after a minimum time. Until then, new
+// connections wait in the backlog. Threads: under the owner's lock; `accepted` runs from the
+// Poller's handlers.
 #pragma once
 
 #include <viaduct/result.h>

@@ -1,5 +1,5 @@
-// The keys and nonces of one direction of one socket, in one life. Both ends count alike, so no
-// nonce travels. Threads: one at a time.
+// The keys and nonces of one direction of one connection. Both ends count alike, so no nonce
+// travels. Threads: one at a time.
 #pragma once
 
 #include <viaduct/result.h>
@@ -18,8 +18,8 @@ namespace viaduct::base {
 // (RFC 8446, 5.5) is 2^34.5 blocks.
 inline constexpr std::uint64_t kBlocksPerKey = std::uint64_t{1} << 32U;
 
-// The processor time that sealing and opening took, of all keys that share it. It is an estimate: a
-// few calls are timed, and each of them counts for many. Threads: any.
+// The processor time that sealing and opening took, of all RecordKeys that share this object. It is
+// an estimate: a few calls are timed, and each of them counts for many. Threads: any.
 class SealingTime {
  public:
   std::chrono::nanoseconds total() const {
@@ -33,8 +33,8 @@ class SealingTime {
   std::atomic<std::int64_t> total_{0};
 };
 
-// Each record has the next number as its nonce. HKDF derives the next key from a key, which is then
-// wiped. So an attacker who learns a key later cannot read earlier records.
+// The nonce of each record comes from the next number. HKDF derives the next key from a key, which
+// is then wiped. So an attacker who learns a key later cannot read earlier records.
 class RecordKeys {
  public:
   // `secret` must be of this direction of this socket alone. `blocks_per_key` is smaller in tests.

@@ -24,7 +24,7 @@ class UnprovenTest : public ::testing::Test {
     ASSERT_EQ(::bind(listening_.get(), any[0].get(), any[0].size), 0);
     ASSERT_EQ(::listen(listening_.get(), 64), 0);
   }
-  // Adds a connection that comes `after` the first one. With `speaks` it has sent a byte before the
+  // Adds a connection that comes `after` the first one. If `speaks`, it has sent a byte before the
   // accept.
   void come(const std::string& name, const std::string& from, Duration after, bool speaks = false) {
     const auto source = *resolve(*parseHostPort(from + ":0"));

@@ -180,7 +180,7 @@ void LogScanner::examine(std::string_view piece, std::size_t from, std::size_t t
   }
 }
 
-// Of the known texts that match the message, returns the one that comes first in knownTexts().
+// Returns the known text that matches the message and comes first in knownTexts().
 std::optional<LogScanner::Match> LogScanner::firstText(std::string_view message) const {
   for (const std::uint16_t hit : hits_) {
     const Anchor& anchor = anchors().all[hit];

@@ -7,8 +7,8 @@
 
 namespace viaduct::measure {
 
-// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
-// unnamed namespace.
+// base::Fields finds the fields() functions below by argument-dependent lookup, so these stay
+// outside of the unnamed namespace.
 auto fields(base::Is<Workload> auto& row) {
   return std::tie(row.backend, row.op, row.block_bytes, row.batch, row.warm_iterations,
                   row.iterations);
@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x50325056;
 constexpr std::uint8_t kVersion = 1;
 
-constexpr std::uint32_t kMostStreams = 1024;  // also the most transfers in flight for each
+constexpr std::uint32_t kMostStreams = 1024;  // also the most transfers in flight of a stream
 
 Error garbled() {
   return {.code = Code::kProtocol,

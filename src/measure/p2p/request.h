@@ -35,7 +35,7 @@ base::Bytes encode(const P2pRequest& request);
 base::Bytes encode(const P2pAnswer& answer);
 // True if the note is a request or an answer of any version, and not a part of a measurement.
 bool isRequest(std::span<const std::byte> note);
-// These fail with kProtocol if the note is of another kind or version.
+// The two functions below fail with kProtocol if the note is of another kind or version.
 Result<P2pRequest> decodeRequest(std::span<const std::byte> note);
 Result<P2pAnswer> decodeAnswer(std::span<const std::byte> note);
 

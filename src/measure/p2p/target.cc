@@ -19,8 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookAround = 50ms;  // how often the target checks `stop` and the guest
-// A guest may take at most 1 / kPartOfMemory of the host's memory. Without a secret, any process
-// can be a guest.
+// A guest, which is the served initiator, may take at most 1 / kPartOfMemory of the host's memory.
+// If the target has no secret, any process can be a guest.
 constexpr std::uint64_t kPartOfMemory = 4;
 
 class Target {

@@ -139,7 +139,8 @@ const DeviceTraffic* CounterDomain::lineOfRail(std::string_view rail) const {
     const auto& addresses = line.device->addresses;
     if (std::find(addresses.begin(), addresses.end(), rail) != addresses.end()) return &line;
   }
-  // UCX names the first port "mlx5_0:1", and libfabric names a device "rdmap0s6-rdm".
+  // A rail of UCX is named "mlx5_0:1", and one of libfabric "rdmap0s6-rdm". Both names begin with
+  // the device's name.
   const DeviceTraffic* line = lineNamed(rail.substr(0, rail.find_first_of(":-")));
   return line != nullptr && line->device->kind == host::DeviceKind::kRdma ? line : nullptr;
 }
@@ -169,8 +170,8 @@ void Account::addDomains() {
       *known = &one;
   }
   for (const Observation* one : widest) domains_.push_back(domainFrom(*one));
-  // Several domains may have one host name: one host can have several, and hosts may have equal
-  // names. The lowest rank in the name tells such domains apart.
+  // Several domains may have one host name: one host can have several domains, and hosts may have
+  // equal names. The lowest rank in the name tells such domains apart.
   for (std::uint32_t rank = static_cast<std::uint32_t>(seen_.size()); rank-- > 0;) {
     CounterDomain& domain = domains_[domain_of_[rank]];
     const bool doubled =

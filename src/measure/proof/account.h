@@ -16,7 +16,7 @@
 
 namespace viaduct::measure::proof {
 
-// Returns the lowest block devices of some storage, each once.
+// Returns the lowest block devices under `storage`, each once.
 std::vector<std::string> devicesOf(std::span<const host::StorageStack> storage);
 
 // Returns the kind of counters that see a share's bytes, as its backend declares it.
@@ -55,10 +55,11 @@ struct CounterDomain {
   double seconds = 0;  // duration of the row, as seen in this domain
 
   const DeviceTraffic* lineNamed(std::string_view device) const;
-  // Returns the device of a rail's name: "eth0", "10.0.0.1", "eth0#1", "mlx5_0:1". Null: any
-  // device.
+  // Returns the device that a rail's name means: "eth0", "10.0.0.1", "eth0#1", "mlx5_0:1". Null:
+  // the name fits no known device.
   const DeviceTraffic* lineOfRail(std::string_view rail) const;
-  // True for a device that is part of a bond or VLAN, whose own counters include the part's bytes.
+  // True if the device is part of a bond or VLAN. The counters of the bond or VLAN include the
+  // part's bytes.
   bool isPart(const DeviceTraffic& line) const;
 };
 
@@ -97,7 +98,8 @@ class Account {
   bool loops(const PayloadStream& stream) const {
     return domain_of_[stream.source] == domain_of_[stream.sink];
   }
-  // True for a stream between members whose bytes must pass a device that leads to other hosts.
+  // True if the stream goes between members, and its bytes must pass a device that leads to other
+  // hosts.
   bool onNetwork(const PayloadStream& stream) const;
   std::uint64_t payload() const { return payload_; }
   // Returns what the devices counted. Silent devices are left out.

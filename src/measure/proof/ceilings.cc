@@ -18,7 +18,7 @@ namespace {
 using host::Device;
 using host::DeviceKind;
 
-// A device takes part if it carried at least this part of its host's bytes.
+// A device takes part if it carried more than this part of its domain's payload in one direction.
 constexpr double kPart = 0.05;
 
 // The payload that passed one domain in one direction, and the devices that carried it.
@@ -133,8 +133,8 @@ class Limiter {
         });
   }
 
-  // Adds the devices that carried something. If no device did and no share names one, adds all
-  // devices.
+  // Adds the devices that carried more than kPart of the payload. If none did, and no share or
+  // request names a device, adds all devices with a known rate.
   void addCarriers(const CounterDomain& domain, Direction way, Load& load) const {
     const auto candidate = [&](const DeviceTraffic& line) {
       const DeviceKind kind = line.device->kind;

@@ -31,8 +31,9 @@ struct BothClocks {
   std::int64_t first = 0, second = 0;
 };
 
-// Reads the second clock between two readings of the first, whose mean then belongs to it. Tries
-// again while these two are far apart, as after a loss of the processor between them.
+// Reads the second clock between two readings of the first, and returns the mean of these two with
+// it. Tries again while the two readings are far apart, as after a loss of the processor between
+// them.
 BothClocks readBoth() {
   constexpr int kTries = 20;
   constexpr std::int64_t kClose = 20'000;  // nanoseconds

@@ -19,8 +19,8 @@ struct ClockDrift {
 class ClockWatch {
  public:
   ClockWatch() { start(); }
-  void start();  // starts a new comparison
-  void look();   // ends a step
+  void start();  // begins a step; the time since the last step does not count
+  void look();   // ends a step, and begins the next
   const ClockDrift& drift() const { return drift_; }
 
  private:

@@ -17,7 +17,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr double kMuchChecking = 0.25, kMuchSeconds = 0.2;  // both: of the row's time, and seconds
+constexpr double kMuchChecking = 0.25, kMuchSeconds = 0.2;  // part of the row's time; seconds
 constexpr std::size_t kWindows = 3;     // parts of a round, if it has several streams
 constexpr std::size_t kMostParts = 12;  // parts of a repeat
 
@@ -122,7 +122,8 @@ class Composer {
     return fmt::format("VRAM {}", fmt::join(gpus, ","));
   }
 
-  // Returns the memory of both sides. Without GPUs, returns the chosen kind of host memory.
+  // Returns the memory of both sides. If neither side has GPUs, returns the chosen kind of host
+  // memory.
   std::string memoryWords() const {
     const std::string here = memoryOf(true);
     const bool alike = spec_.layout.stored() || spec_.layout.pattern();
@@ -131,7 +132,8 @@ class Composer {
     return here == there ? here : fmt::format("{}/{}", here, there);
   }
 
-  // Says that a row of GPU memory was staged, because that makes it slower than its backend.
+  // Says that a row of GPU memory was staged, because staging makes the row slower than its backend
+  // is.
   std::string stagingWords() const {
     const auto staged = [](const ProvenShare& share) { return share.stage != 0; };
     if (!usesGpu(row_) || std::none_of(row_.path.begin(), row_.path.end(), staged)) return {};
@@ -261,7 +263,8 @@ class Composer {
            "latency does not";
   }
 
-  // Reports the CPU time of encrypting and authenticating data over tcp, if it is a visible part.
+  // Reports the CPU time of encrypting and authenticating data over tcp, if it is at least kVisible
+  // of the row's CPU time.
   std::string sealingWords() const {
     constexpr double kVisible = 0.05;
     double seconds = 0, bytes = 0;

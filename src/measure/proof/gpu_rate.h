@@ -12,8 +12,8 @@ namespace viaduct::measure::proof {
 GpuPlace placeOf(std::uint32_t device, const Gpu& gpu);
 
 // Copies buffers of several sizes with plain cuMemcpyAsync, and takes the best of several passes,
-// because a ceiling is the possible rate. Null is host memory. Takes some tens of milliseconds, and
-// 512 MiB of a GPU at most.
+// because a ceiling is the possible rate. Null: pinned host memory. Takes some tens of
+// milliseconds, and 512 MiB of a GPU at most.
 GpuRate measureGpuRate(const Gpu& from, const Gpu& to);
 
 }  // namespace viaduct::measure::proof

@@ -52,8 +52,8 @@ bool meets(const Share& share, std::string_view word) {
   if (word == "same-host")
     return share.realm != Realm::kSockets && share.realm != Realm::kRdma &&
            share.realm != Realm::kUnknown;
-  // Only the way of data sockets tells whether they encrypt. For other networks the user has said
-  // that they are protected.
+  // Only the way of data sockets tells whether they encrypt. Other networks count as protected,
+  // because the user has said so.
   if (word == "encrypted")
     return !share.told.way.starts_with("socket") ||
            share.told.way.find("+encrypted") != std::string::npos;
@@ -196,7 +196,8 @@ constexpr double kRateKept = 0.9;
 // A row that reached this part of its ceiling is at the ceiling.
 constexpr double kAtCeiling = 0.9;
 
-// False if the row could not be faster: it is at its ceiling, or has the requested rate.
+// True if the row could be faster. False if it failed, is at its ceiling, or has the requested
+// rate.
 bool isSlow(const RowFacts& facts, const Limits& limits) {
   if (facts.failure || facts.gb_per_s <= 0 || facts.rate_kept >= kRateKept) return false;
   return !limits.binding || facts.gb_per_s < kAtCeiling * limits.binding->gb_per_s ||

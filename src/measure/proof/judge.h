@@ -45,7 +45,7 @@ struct RowFacts {
   double rate_kept = 0;              // open loop: the reached part of the requested rate
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
-  std::uint64_t block = 0;           // the least bytes that lie together in memory
+  std::uint64_t block = 0;           // bytes of a block, which is contiguous in memory
   causes::Pages pages = causes::Pages::kHuge;  // of the members' host memory
   Verified verified = Verified::kOff;
   std::optional<std::string> mismatch = {};  // the first wrong bytes and their place

@@ -160,7 +160,7 @@ class Lane::Drive {
   const Spec& spec_;
   const Goal goal_;
   const Orders& orders_;
-  const std::uint64_t first_;  // transfers of earlier runs: the number of this run's first one
+  const std::uint64_t first_;  // transfers of earlier runs; also the number of this run's first
   const std::uint64_t depth_;
   std::vector<Flight> flights_;  // a ring
   Clock::time_point start_, now_, part_start_;

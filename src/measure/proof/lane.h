@@ -1,4 +1,5 @@
-// Runs one stream's transfers for one row, at the initiating end. Threads: one at a time.
+// Runs one stream's transfers for one row, at the initiating end. In a ping-pong, the other end has
+// a lane too. Threads: one at a time.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -26,7 +27,7 @@ enum class Order : std::uint8_t {
 };
 using Orders = std::atomic<Order>;
 
-constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // how soon a lane sees an order
+constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // until a lane sees an order, at most
 
 // Returns the next note of a member of this run, as Agent::waitNote() does.
 using NoteSource = std::function<Result<Note>(Deadline until)>;
@@ -55,7 +56,7 @@ struct LaneSeed {
   const NoteSource& notes;
   Buffer& memory;            // the memory of the device that initiates
   std::uint64_t own_at = 0;  // offset of the lane's first set in `memory`
-  // Returns the blocks of a set at the peer, in the order of their places.
+  // Returns the blocks of a set at the peer, in the order in which they lie there.
   std::function<Result<Blocks>(std::uint64_t set)> remote;
   // Returns both sides of one of the row's transfers in a set. Null: the sides are `remote` and the
   // same blocks of `memory`.
@@ -101,7 +102,7 @@ class Lane {
   // Plans every transfer.
   static Result<std::unique_ptr<Lane>> plan(const LaneSeed& seed);
 
-  // Starts the counts of path() and transfers().
+  // Resets the counts of path() and transfers().
   void mark() {
     before_ = carried();
     transfers_ended_ = 0;

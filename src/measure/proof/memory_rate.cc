@@ -104,12 +104,13 @@ class CopyThreads {
   }
 
  private:
-  // Takes at most an eighth of the available memory, because other programs need memory too.
+  // Returns the bytes that all threads may copy from. They are at most an eighth of the available
+  // memory, because other programs need memory too.
   static std::uint64_t mostBytes(std::uint64_t working_set) {
     return std::min({working_set, kLargestCopied, host::availableMemory() / 8});
   }
 
-  // Runs in each thread. The first one also measures its rate alone, and collects the results.
+  // Runs in each thread. The first thread also measures its rate alone, and collects the results.
   void work(bool first) {
     const Buffers own(sizes_.front());
     if (!own) failed_.store(true);

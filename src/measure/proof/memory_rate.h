@@ -15,7 +15,7 @@ constexpr std::uint64_t kLargestCopied = std::uint64_t{512} << 20U;
 
 // Takes about 100 ms, and up to 500 ms for the largest working sets. Copies buffers of several
 // sizes with plain and with non-temporal stores, and takes the faster. Takes the best of several
-// passes, because a ceiling is the possible rate. A size near `working_set` is among them, so that
+// passes, because a ceiling is the possible rate. One of the sizes is near `working_set`, so that
 // no cache makes the ceiling of large rows too high.
 MemoryRates measureMemoryRates(std::uint64_t working_set);
 // Like measureMemoryRates(), but measures only if the process has not yet measured for such a large

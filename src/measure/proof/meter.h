@@ -17,7 +17,7 @@ class Meter {
   // An `interval` of 0 means no intervals.
   explicit Meter(Duration interval) : interval_(interval) {}
 
-  // Begins and ends a round. `bytes` is a count that only rises within a round.
+  // begin() and end() enclose a timed round. `bytes` is a count that only rises within a round.
   void begin(Clock::time_point now, std::uint64_t bytes);
   // Returns the interval that has ended since the last call. A late call returns a longer interval.
   std::optional<RateInterval> look(Clock::time_point now, std::uint64_t bytes);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
-// unnamed namespace.
+// base::Fields finds the fields() functions below by argument-dependent lookup, so these stay
+// outside of the unnamed namespace.
 namespace viaduct {
 
 auto fields(base::Is<PathShare> auto& s) {

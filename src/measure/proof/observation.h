@@ -25,7 +25,8 @@
 
 namespace viaduct::measure::proof {
 
-// The bytes that one initiator's transfers to one peer moved between before() and after().
+// The bytes that one initiator's transfers to one peer moved between Observer::before() and the end
+// of the row.
 struct Claim {
   std::uint32_t peer = 0;  // the peer's rank
   OpKind op = OpKind::kWrite;
@@ -35,7 +36,8 @@ struct Claim {
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
-// The rate at which all threads of this host copy buffers of that size.
+// The rate of copies of one size. In MemoryRates, `bytes` and the rate are sums over all threads,
+// which copy at once. In GpuRate, the driver makes each copy of `bytes` bytes.
 struct CopyRate {
   std::uint64_t bytes = 0;
   double gb_per_s = 0;

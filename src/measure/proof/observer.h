@@ -11,7 +11,7 @@
 
 namespace viaduct::measure::proof {
 
-// The time for which others' traffic is observed before each row.
+// The time for which other programs' traffic is observed before each row.
 inline constexpr std::chrono::milliseconds kLookAround{5};
 // The longest delay of counters: some drivers update them only every second.
 inline constexpr std::chrono::milliseconds kLag{1200};
@@ -20,7 +20,7 @@ class Observer {
  public:
   using RailStatisticsOf = std::function<std::vector<RailStatistics>()>;
   // `rails` is Settings::rails, or the requested list of devices. `statistics` reads the rail
-  // statistics of the member's agent; without it, its sockets are unknown.
+  // statistics of the member's agent. Null: the agent's sockets are unknown.
   explicit Observer(std::vector<std::string> rails, std::string root = "/",
                     RailStatisticsOf statistics = {});
 
@@ -34,14 +34,14 @@ class Observer {
   // Sets the files that this member moves, or the folders in which it makes files.
   void setFiles(std::span<const std::string> paths);
 
-  // Call these while all members are idle, after a barrier or an answer. The call of before() takes
-  // kLookAround.
+  // Call before(), resume() and pause() while all members are idle, after a barrier or an answer.
+  // before() takes kLookAround.
   Observation before() const;
   // Bytes that move between pause() and resume() do not count. A row ends with pause().
   void resume(Observation& seen) const;
   void pause(Observation& seen) const;
-  // Adds the claims of the transfers that this member began since before(). Waits up to kLag while
-  // the devices have counted fewer bytes than claimed.
+  // Adds the claims of the transfers that this member began since before(). Waits while the devices
+  // have counted fewer bytes than claimed, until the row has taken kLag.
   void claim(Observation& seen, std::vector<Claim> claims) const;
 
   const HostPlace& place() const { return place_; }

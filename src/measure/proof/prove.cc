@@ -15,8 +15,8 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// A proof needs this part of the bytes. It is below 1 because counters and clock are not read at
-// the same moment.
+// Devices prove a payload if they counted at least this part of its bytes. It is below 1 because
+// counters and clock are not read at the same moment.
 constexpr double kMost = 0.98;
 // A device that counted this part of the payload, or more, may have carried the payload.
 constexpr double kQuiet = 0.5;
@@ -447,8 +447,8 @@ class Prover {
     return static_cast<double>(needs_.at(need)) - carried;
   }
 
-  // Returns the devices of the given kinds that carried extra bytes, the most first. Empty if all
-  // their extra bytes together are fewer than `missing`.
+  // Returns the devices of the given kinds whose extra bytes make up `missing`, the most first.
+  // Empty if all extra bytes of these kinds are fewer.
   std::vector<const DeviceTraffic*> carriersOf(double missing, const Need& need,
                                                Kinds kinds) const {
     const CounterDomain& domain = account_.domains()[need.domain];
@@ -513,8 +513,8 @@ class Prover {
       for (const Direction way : {Direction::kSent, Direction::kReceived}) findSilentOf(rank, way);
   }
 
-  // Returns the payload that a member's own transfers moved over a network. With `line`, counts
-  // only the bytes that their paths assign to that rail.
+  // Returns the payload that a member's own transfers moved over a network. If `line` is set,
+  // counts only the bytes that their paths assign to that rail.
   double ownPayload(std::uint32_t rank, Direction way, const DeviceTraffic* line = nullptr) const {
     const CounterDomain& domain = account_.domains()[account_.domainOf(rank)];
     double out = 0;

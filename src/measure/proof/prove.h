@@ -29,7 +29,7 @@ struct SilentRail {
 std::string countedText(const CountedPayload& counted);
 // True if the counted bytes prove that the devices carried the payload.
 bool isCarried(const CountedPayload& counted);
-// True if a device that counted so many bytes cannot have carried the payload.
+// True if a device that counted only `counted` bytes cannot have carried the payload.
 bool isQuiet(double counted, double payload);
 
 struct Proof {

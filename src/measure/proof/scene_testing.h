@@ -117,7 +117,7 @@ class Seen {
     it_.place.gpu_rates.push_back({from, to, {}, why});
     return *this;
   }
-  // Sets the numbers of the devices at both ends of the last claims.
+  // Sets the numbers of the devices at both ends of the last claim.
   Seen& between(std::uint32_t device, std::uint32_t far_device) {
     it_.claims.back().device = device;
     it_.claims.back().far_device = far_device;
@@ -134,8 +134,8 @@ class Seen {
     it_.after.disk = {1000 + read, 2000 + written};
     return storage({"ext4", "vda"}, read, written);
   }
-  // Adds files that lie on the given layers, top first. The lowest layer counts bytes unless it is
-  // memory.
+  // Sets the storage of the member's files to the given layers, top first. The lowest layer counts
+  // bytes unless it is memory.
   Seen& storage(std::vector<std::string> layers, std::uint64_t read, std::uint64_t written) {
     const std::string lowest = layers.back();
     const bool in_memory = lowest == "tmpfs";

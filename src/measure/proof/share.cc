@@ -4,8 +4,8 @@
 
 namespace viaduct::measure {
 
-// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
-// unnamed namespace.
+// base::Fields finds the fields() functions below by argument-dependent lookup, so these stay
+// outside of the unnamed namespace.
 auto fields(base::Is<Latency> auto& l) {
   return std::tie(l.mean, l.p50, l.p90, l.p95, l.p99, l.p99_9, l.max, l.min);
 }

@@ -38,7 +38,7 @@ struct RoundShare {
   std::uint64_t entered_ns = 0, left_ns = 0;
   std::optional<std::uint32_t> stop_by = {};  // the rank that asked to end the run
   double exchange_s = 0;                      // the duration of this member's last exchange
-  std::uint64_t nonce = 0;                    // random; nobody else knows it before the run's end
+  std::uint64_t nonce = 0;                    // random, and secret until the round has ended
   std::vector<TimeStretch> streams = {};
   std::string more = {};  // encoded data that only the row's kind of transfers reads
 };
@@ -49,7 +49,7 @@ struct Rounds {
   Round alone = {};                       // a round of only the first device of the scaled side
   std::uint64_t of_a_repeat = 1;
   std::uint64_t all = 0;     // planned rounds of all repeats
-  Interrupted planned = {};  // their planned length, which slow transfers exceed
+  Interrupted planned = {};  // their planned length; slow transfers may exceed it
   bool stopped = false;      // a stop request came before the end of the last round
   bool every_transfer_checked = false;
   double checking_s = 0;  // time for short runs, for new contents, and for comparing them
@@ -57,7 +57,7 @@ struct Rounds {
 
 struct StreamShare {
   std::uint32_t stream = 0;
-  std::uint64_t iterations = 0;  // of all rounds
+  std::uint64_t iterations = 0;  // of all timed rounds
   std::uint64_t bytes = 0;       // of these iterations
   Latency latency_us = {};
 };
@@ -81,7 +81,7 @@ struct CpuUse {
 struct BackgroundShare {
   std::uint64_t transfers = 0;  // transfers that the member's claims count
   double gb_per_s = 0;          // of all of its flows together
-  double longest_gap_s = 0;     // the longest between two completions of a flow
+  double longest_gap_s = 0;     // longest time between two completions of a flow
 };
 
 struct RowShare {
@@ -92,7 +92,7 @@ struct RowShare {
   std::uint64_t bytes = 0;      // of these transfers
   std::uint64_t ops = 0;        // of one transfer, after coalescing
   BackgroundShare background = {};
-  CpuUse cpu = {};  // of all rounds
+  CpuUse cpu = {};  // of all timed rounds
   proof::ClockDrift clock = {};
   std::string mismatch = {};             // empty: no wrong bytes
   std::uint64_t checks = 0, missed = 0;  // checked transfers, and how many were wrong

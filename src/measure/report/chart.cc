@@ -54,8 +54,8 @@ bool isEmpty(const Chart& chart, const Part& part) {
   return true;
 }
 
-// Returns the positions of names that would stand at `wanted`, from the top. Names are at least a
-// line apart, and none is below `bottom` if there is room for all.
+// Moves names apart, whose `wanted` distances from the top ascend. The returned distances are at
+// least a line apart, and none is below `bottom` if there is room for all.
 std::vector<double> apart(std::vector<double> wanted, double bottom) {
   for (std::size_t i = 1; i < wanted.size(); ++i)
     wanted[i] = std::max(wanted[i], wanted[i - 1] + kLineHeight);

@@ -40,7 +40,7 @@ enum class Difference : std::uint8_t {
   kNoneSeen,
   kTooFewRuns,  // too few runs of this row on one side
   kNotInTurns,  // drift of the machine would look like a difference
-  kUnusable,    // a row of one side is invalid; `note` says why
+  kUnusable,    // a row of one side is invalid or has no rate; `note` says why
 };
 inline constexpr base::Words<Difference, 6> kDifferences{
     {{"faster", Difference::kFaster},
@@ -59,8 +59,8 @@ struct RowComparison {
   std::optional<RatioEstimate> rate = {};
   std::optional<double> p50 = {}, p99 = {};  // the ratio of B to A
   Difference difference = Difference::kTooFewRuns;
-  bool too_slow = false;      // slower than CompareOptions::slower, with confidence
-  bool perhaps_slow = false;  // the noise is too large to tell
+  bool too_slow = false;      // by more than CompareOptions::slower, with 95 % confidence
+  bool perhaps_slow = false;  // noise hides whether B is slower by more than that
   // How many runs of each side would show a difference of seenEffect(), given the present noise.
   std::size_t runs_needed = kFewestRuns;
   std::string note = {};

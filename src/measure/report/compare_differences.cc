@@ -150,7 +150,8 @@ std::set<std::string> toolsOf(const std::vector<Report>& side) {
   return out;
 }
 
-// Only viaduct's own files hold their settings. With other files the list is empty.
+// Only viaduct's own files have the agents' settings. If only one side has them, returns one text
+// that says so.
 std::vector<std::string> settingDifferences(const std::vector<Report>& a,
                                             const std::vector<Report>& b) {
   const auto named = [](const std::vector<Report>& side) {

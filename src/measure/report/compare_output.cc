@@ -190,7 +190,8 @@ std::string evidenceText(const Comparison& comparison, bool planned_together) {
   return comparison.evidence == SampleEvidence::kNotInTurns ? wrapped(kNoTurns, 0) : "";
 }
 
-// Returns how many runs are needed, or an empty text if the present runs are enough.
+// Says how many runs are needed. Empty if the present runs are enough, or if evidenceText() says
+// that they are no evidence.
 std::string needText(const Comparison& comparison, const CompareOptions& options) {
   const std::size_t needed = comparison.runsNeeded();
   if (comparison.evidence != SampleEvidence::kEnough ||

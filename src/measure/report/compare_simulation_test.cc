@@ -45,7 +45,7 @@ Sides measured(Noise noise, Order order, std::uint32_t runs, double faster, base
 }
 
 struct Found {
-  // `sure` is the number of comparisons with exit code 0. The others are numbers of rows.
+  // `sure` is the number of comparisons with exit code 0. The other counts are numbers of rows.
   std::size_t faster = 0, slower = 0, too_slow = 0, sure = 0;
 };
 

@@ -47,7 +47,7 @@ struct RateBar {
   std::size_t colour = 0;  // number of the line in the charts
   std::string more = {};   // escaped HTML behind the words
 };
-// Draws the bars on one scale. Empty without bars.
+// Draws the bars on one scale. Empty if no bar has a rate.
 std::string barsHtml(const std::vector<RateBar>& bars);
 // Puts the table into a box that scrolls if the table is wider than the page.
 std::string tableHtml(const HtmlTable& table);

@@ -21,7 +21,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Joins the lines of notes, each of which begins with "^" on a terminal.
+// Joins the lines of notes. On a terminal, each note begins with "^".
 std::string notesHtml(std::string_view after) {
   std::string out;
   for (const std::string_view line : measure::linesOf(after)) {

@@ -10,7 +10,8 @@
 
 namespace viaduct::measure {
 
-// Returns the times, machines and commands of the measurements.
+// titleOf() names the backends and hosts. originHtml() has the dates, programs and commands of the
+// measurements.
 std::string titleOf(const std::vector<Source>& sources);
 std::string originHtml(const std::vector<Source>& sources);
 

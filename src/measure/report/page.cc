@@ -22,8 +22,8 @@ struct Section {
   std::string html;  // empty: the page has no such section
 };
 
-// False for rows that have no chart over sizes, because each chart would have only one size. Their
-// tables show all of them.
+// False for rows that have no chart over sizes, because each chart would have only one size. Tables
+// show all of these rows.
 bool hasSizes(const Row& row) {
   const auto* const kv = row.as<KvWorkload>();
   return row.as<PipelineRow>() == nullptr && row.as<MatrixRow>() == nullptr &&

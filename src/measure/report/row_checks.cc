@@ -249,7 +249,7 @@ Found verdictFitsChecks(const Row& row) {
                             wrong ? "wrong bytes" : "no wrong bytes"));
 }
 
-// A rate above a measured ceiling has no percentage, and one above a link is invalid.
+// A row above a measured ceiling has no percentage, and a row above a link's rate is invalid.
 Found belowCeiling(const Row& row) {
   constexpr double kMost = 105;
   if (!row.ceiling || !isGood(row.verdict)) return std::nullopt;

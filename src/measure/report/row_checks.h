@@ -1,5 +1,5 @@
-// Rules between the fields of one row. Its figures have rules of their own: row_figures.h. Threads:
-// pure functions.
+// Rules between the fields of one row. The figures of a row have rules of their own: row_figures.h.
+// Threads: pure functions.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@ int decadeBelow(double value) {
                     kMostExponent);
 }
 
-// Widens a range of a single value, so that the value is in the middle.
+// Widens a range of a single value, so that the value is in the middle of a logarithmic axis.
 void widen(AxisRange& range) {
   if (range.low != range.high) return;
   range.low /= 2;

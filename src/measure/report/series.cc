@@ -13,7 +13,8 @@
 namespace viaduct::measure {
 namespace {
 
-// The properties that tell series apart, in the order of their labels.
+// A series is told apart by kParts properties, in the order of its label. The other two numbers are
+// indices of properties.
 constexpr std::size_t kParts = 10, kFile = 1, kMembers = 5;
 using Parts = std::array<std::string, kParts>;
 

@@ -20,7 +20,7 @@ enum class Answer : std::uint8_t {
   kNoneSeen,  // the interval contains 0, or is closer to 0 than the least effect
   kTooFew,    // too few rounds for an interval
   kIdle,      // the path shows that the test changed nothing
-  kUnusable,  // a row of this figure is invalid
+  kUnusable,  // a row of this test or of the baseline is invalid at this size
 };
 inline constexpr base::Words<Answer, 6> kAnswers{{{"helps", Answer::kHelps},
                                                   {"hurts", Answer::kHurts},

@@ -12,8 +12,8 @@ constexpr const char* kReadingSuite = "read suite file";
 
 }  // namespace
 
-// The JSON reader and writer find these functions by argument-dependent lookup, so they stay
-// outside of the unnamed namespace.
+// The JSON reader and writer find the describe() functions below by argument-dependent lookup, so
+// these stay outside of the unnamed namespace.
 struct NamedRun {
   std::uint32_t round = 0;
   std::string test = {};

@@ -32,7 +32,7 @@ inline Row rowOf(std::uint64_t size, double gb_per_s, double p50) {
                    {"fake", "memory", "b", size, 1, Proven::kYes}}};
 }
 
-// Returns a suite with the tests Baseline, "better" (a fifth faster at all sizes), "same" and
+// Returns a suite with the tests "baseline", "better" (a fifth faster at all sizes), "same" and
 // "absent". Each round has noise of its own, which differs by test.
 inline Suite someSuite(std::uint32_t rounds) {
   Suite out{

@@ -15,7 +15,7 @@ std::string suiteText(const Suite& suite, std::size_t width);
 std::string percentText(const std::optional<double>& part);
 std::string intervalText(const std::optional<Improvement>& improvement);  // "+9.1 to +14.2 %"
 std::string settingsText(const SuiteTest& test);  // "VIADUCT_INJECT=on VIADUCT_DOORBELL=off"
-// Says how many answers may be "helps" or "hurts" by chance alone. Empty if there are no answers.
+// Says how many answers may be wrong by chance alone. Empty if no answer has an interval.
 std::string chanceText(const std::vector<SuiteAnswers>& answers);
 
 }  // namespace viaduct::measure

@@ -182,7 +182,8 @@ void checkRun(const std::vector<Row>& rows, Contradictions& out) {
       out.push_back({fmt::format("rows[{}].run", i), "another one than that of rows[0]"});
 }
 
-// A report has all rows of a pipeline once for each backend, so their number is a multiple.
+// A report has all rows of a pipeline once for each backend, so their number is a multiple of
+// PipelineRow::rows.
 void checkPipelines(const Report& report, Contradictions& out) {
   if (report.end != "complete") return;
   for (std::size_t i = 0; i < report.rows.size(); ++i) {

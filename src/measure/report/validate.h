@@ -23,7 +23,7 @@ std::vector<Contradiction> contradictionsIn(const Suite& suite);
 Status checkResult(const std::vector<Report>& reports, const std::string& file);
 Status checkResult(const Suite& suite, const std::string& file);
 
-// A check of a field, as a text for people. One list has all checks.
+// A check of a field, as text for people. validationRules() returns all checks.
 struct ValidationRule {
   std::string field = {};  // "gb_per_s"
   std::string rule = {};

@@ -292,6 +292,7 @@ std::string nameOf(const ToolRun& run) {
 }
 
 // Computes the message size from the rates of messages and of bytes, if both have enough digits.
+// Returns nothing if the size is not near a power of two.
 std::optional<std::uint64_t> sizeByRates(const Measured& figures) {
   constexpr double kLeastRate = 10, kLeastMessages = 1000, kNear = 0.003;
   const double rate = figures.at(Figure::kMiBPerS), messages = figures.at(Figure::kPerSecond);

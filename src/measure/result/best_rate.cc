@@ -36,8 +36,8 @@ std::optional<double> medianOf(const std::vector<const Row*>& rows, Figure figur
   return middle(values);
 }
 
-// Without the backend, the routes of a pipeline are left out too. The stages alone tell its rows
-// apart.
+// If `with_backend` is false, leaves out the list of a pipeline's places. The stages alone tell its
+// rows apart.
 std::string kindOf(const Row& row, bool with_backend) {
   const auto* const stages = row.as<PipelineRow>();
   return with_backend || stages == nullptr ? kindText(row) : stagesText(*stages);

@@ -13,13 +13,13 @@
 namespace viaduct::measure {
 
 // Returns what the row measures: backend, op, scheme, blocks and all else that tells rows apart.
-// Rows with equal texts repeat one another. Without the backend, the kind of host memory and the
-// numbers of GPUs are left out too, because raw tools do not name them. The routes of a pipeline
-// are also left out.
+// Rows with equal texts repeat one another. If `with_backend` is false, also leaves out the kind of
+// host memory and the numbers of GPUs, because raw tools do not name them. The list of a pipeline's
+// places is then left out too.
 std::string identityOf(const Row& row, bool with_backend = true);
 
-// Makes one row of rows that repeat one another: the row of middle rate, with the medians of all
-// rates and latencies. Rows that cannot be used only count if no row can be used.
+// Makes one row of rows that repeat one another: the row of middle rate, with the medians of rate,
+// p50 and p99. Rows that cannot be used only count if no row can be used.
 Row oneOf(const std::vector<const Row*>& repeats);
 // Makes one row of all rows that repeat one another, and keeps the order.
 std::vector<Row> withoutRepeats(std::span<const Row> rows);

@@ -47,7 +47,7 @@ struct MemberCounts {
   std::uint64_t transfers = 0, bytes = 0;    // on its path, timed or not
   std::uint64_t background = 0;              // background transfers beside the streams
   double background_gb_per_s = 0;
-  double background_gap_s = 0;             // the longest between completions of one pair
+  double background_gap_s = 0;             // longest time between completions of a pair
   std::uint64_t checks = 0, missed = 0;    // checked transfers, and how many were wrong
   bool wrong = false;                      // some bytes were wrong
   std::uint64_t ops = 0, words = 0;        // KV rows: ops of a transfer, and checked words

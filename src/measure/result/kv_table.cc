@@ -69,7 +69,7 @@ std::string percentOf(std::optional<double> part) {
   return part ? fmt::format("{:.1f}%", *part * 100) : "-";
 }
 
-// All columns are figures, in GB/s at the median latency or in ms.
+// Rates are in GB/s, from the bytes of a burst and its median latency.
 constexpr std::array kBurstColumns{base::figure("tokens", 7),      base::figure("block", 7),
                                    base::figure("batch", 5),       base::figure("GB/s at p50", 7),
                                    base::figure("bulk at p50", 7), base::figure("share", 6),

@@ -133,8 +133,8 @@ class TableReader {
   std::size_t rows_ = 0;
 };
 
-// Returns the prefix by which a log collector names the writer of a line ("[pod/a/bench] ", "a |
-// "), without times.
+// Returns a line's prefix without times. By the prefix, such as "[pod/a/bench] " or "a | ", a log
+// collector names the writer of the line.
 std::string sourceOf(std::string_view line);
 // Returns a time such as "2026-07-28T10:17:33Z" if one stands before `end`, or an empty text.
 std::string timeIn(std::string_view line, std::size_t end);

@@ -100,7 +100,8 @@ double ofRankZero(const Row& row, double total) {
   return total / std::max(1U, row.initiators);
 }
 
-// Backends such as LIBFABRIC and UCX work with and without RDMA, and their names do not tell which.
+// Says whether RDMA or TCP carried the row. Backends such as LIBFABRIC and UCX work with and
+// without RDMA, and their names do not tell which.
 std::string networkWords(const Row& row) {
   bool rdma = false, sockets = false;
   for (const ProvenShare& share : row.path) {

@@ -10,10 +10,10 @@
 
 namespace viaduct::measure::pipeline {
 
-// Returns lines about the bottleneck, the efficiency and the checked transfers. Empty without a
-// complete round.
+// Returns lines about the bottleneck, the efficiency and the checked transfers. Empty until every
+// stage was measured alone.
 std::vector<std::string> conclusionsOf(std::span<const Row> rows);
-// Shows the table, or nothing if no stage was measured alone in a complete round.
+// Shows the table, or nothing until the first stage was measured alone.
 void show(std::span<const Row> rows, TableSink& sink);
 
 }  // namespace viaduct::measure::pipeline

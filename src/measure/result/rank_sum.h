@@ -32,7 +32,7 @@ std::optional<RatioEstimate> ratioOf(std::vector<double> a, std::vector<double> 
 
 // Returns how many figures each side needs to show, in nine of ten cases, a ratio that lies
 // `distance` beyond the least effect. Assumes that further figures are as noisy as these. Leaves
-// out the figures that ratioOf() leaves out; each side must have two others.
+// out the figures that ratioOf() leaves out; each side must have two figures left.
 double figuresNeeded(std::vector<double> a, std::vector<double> b, double distance);
 
 }  // namespace viaduct::measure

@@ -8,7 +8,7 @@
 #include "measure/result/report.h"
 #include "measure/result/row_json.h"
 
-// The JSON reader and writer find these functions by argument-dependent lookup.
+// The JSON reader and writer find the describe() functions below by argument-dependent lookup.
 namespace viaduct::host {
 
 void describe(auto& json, base::Is<Interface> auto& i) {

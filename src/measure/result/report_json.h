@@ -33,7 +33,7 @@ std::string fileText(const FormatName& format, const Json& content);
 Result<Json> parseFile(std::string_view text, const std::string& file, const char* reading,
                        const FormatName& name);
 
-// The options of a run, and the agents' settings in one of its fields.
+// The options of a run as the fields of an object. The agents' settings are its field "agent".
 template <class List>
 struct AllOptions {
   List& run;

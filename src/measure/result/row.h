@@ -97,7 +97,7 @@ struct OpenLoop {
   friend bool operator==(const OpenLoop&, const OpenLoop&) = default;
 };
 
-// The transfers of class background that ran beside the row's timed ones: docs/priority.md.
+// The transfers with Priority::kBackground that ran beside the row's timed ones: docs/priority.md.
 struct BackgroundTraffic {
   std::uint64_t size = 0;     // bytes of one transfer
   double gb_per_s = 0;        // of all pairs together
@@ -137,7 +137,7 @@ struct DeviceResult {
   friend bool operator==(const DeviceResult&, const DeviceResult&) = default;
 };
 
-// How the rate grows with the number of GPUs of the row's side that uses several.
+// How the rate grows with the number of GPUs, on the side of the row that uses several GPUs.
 struct Scaling {
   std::uint32_t devices = 0;
   // The rate of the first device while the others are idle, and the row's rate divided by
@@ -195,7 +195,7 @@ struct KvReplayed {
 struct KvWorkload {
   std::string model = {};
   std::uint32_t tokens = 0;
-  std::uint32_t source_block = 0, destination_block = 0;  // tokens; 0: those of the model
+  std::uint32_t source_block = 0, destination_block = 0;  // tokens; 0: the model's block size
   std::uint32_t source_tp = 1, destination_tp = 1;
   std::string order = {}, arrangement = {};
   bool bulk = false;  // each request is one block: the ceiling of paged rows

@@ -204,7 +204,8 @@ void transfers(Row& row) {
       sumOf(*row.counts, &MemberCounts::transfers) + sumOf(*row.counts, &MemberCounts::background);
 }
 
-// If every transfer was checked, none could have been skipped.
+// If every transfer was checked, the checks notice every skipped one, so the smallest part that
+// they catch is 0.
 void checks(Row& row) {
   row.checks.reset();
   const std::uint64_t checked = sumOf(*row.counts, &MemberCounts::checks);

@@ -34,8 +34,8 @@ struct Totals {
   double seconds = 0;  // duration of `rated`; 0: all totals are unknown
 };
 Totals totalsOf(const Row& row);
-// True if two totals differ by more than 1 %. Smaller differences come from the moments of
-// counting.
+// True if two totals differ by more than 1 %. Smaller differences arise because the bytes are
+// counted at different moments.
 bool bytesDiffer(double a, double b);
 
 // Sums over all hosts of a row's members.

@@ -7,8 +7,8 @@ constexpr base::Words<OpKind, 2> kOps{{{"write", OpKind::kWrite}, {"read", OpKin
 
 }  // namespace
 
-// The JSON reader and writer find these functions by argument-dependent lookup, so they stay
-// outside of the unnamed namespace.
+// The JSON reader and writer find the describe() functions below by argument-dependent lookup, so
+// these stay outside of the unnamed namespace.
 void describe(auto& json, base::Is<Latency> auto& l) {
   json.need("mean", l.mean);
   json.need("p50", l.p50);

@@ -14,8 +14,8 @@ std::optional<double> middle(const std::vector<double>& values);
 // Returns the median distance from the median, as a part of the median: 0.02 means about 2 % up or
 // down.
 double spread(const std::vector<double>& values);
-// Returns the smallest part of a row's transfers whose skipping `checks` checks notice in 999 rows
-// of 1,000.
+// If at least this part of a row's transfers is skipped, `checks` random checks notice it in 999
+// rows of 1,000. Without checks, the part is 1.
 double smallestCaught(std::uint64_t checks);
 
 }  // namespace viaduct::measure

@@ -31,8 +31,8 @@ std::string unprovenWords(std::span<const Row> rows);
 std::string percent(std::optional<double> part);
 // Returns the reached percentage of the ceiling; "-" for no ceiling.
 std::string ofMax(const std::optional<Ceiling>& ceiling);
-// Joins the words of a row's shares, each once, by `separator`. Between two stages of a staged
-// path, words for host memory join them.
+// Joins the words of a row's shares, each once, by `separator`. Puts "-> host ->" between the words
+// of two stages of a staged path.
 std::string stagesWords(const Row& row, std::string_view separator,
                         const std::function<std::string(const ProvenShare&)>& words);
 // Returns a row's ways and devices, and whether they are proven: "tcp/socket on eth0, proven".

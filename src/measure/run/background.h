@@ -1,5 +1,5 @@
-// Transfers of class background that stay in flight beside the timed transfers of a row. Threads:
-// one, besides those that it starts.
+// Transfers with Priority::kBackground that stay in flight beside the timed transfers of a row.
+// Threads: one, besides those that it starts.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -22,13 +22,14 @@ class Background {
   struct Ends {
     Peer peer;
     std::uint64_t here = 0, there = 0;
-    proof::Claim claim = {};  // with an empty path, which the flow fills in
+    proof::Claim claim = {};  // its path is empty; claims() fills it in
   };
   // Plans a flow of transfers of `bytes` bytes each.
   Status add(Agent& agent, const Ends& ends, std::uint64_t bytes, std::string require);
   // Starts a thread for each flow.
   void start();
-  // Waits until no transfer is in flight. Returns the failure of a flow, if one has failed.
+  // Stops posting, and waits for the transfers in flight. Returns the first failure of a flow, if
+  // any. A flow that has failed does not wait for its other transfers.
   Failure stop();
 
   void mark();  // resets the counts of claims() and figures()
@@ -46,7 +47,7 @@ class Background {
     std::uint64_t ended = 0;    // transfers since mark()
     std::uint64_t counted = 0;  // the part of `ended` before stop()
     double seconds = 0;         // the time of the `counted` transfers
-    double longest_gap_s = 0;   // the longest between two completions
+    double longest_gap_s = 0;   // longest time between two completions
   };
   void run(Flow& flow) const;
 

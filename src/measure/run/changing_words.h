@@ -25,7 +25,7 @@ class ChangingWords final : public LaneMarks {
     StreamEnd end;
     Way way = Way::kWrite;
     std::uint64_t depth = 1;  // transfers in flight
-    std::uint64_t dice = 0;   // a secret number
+    std::uint64_t dice = 0;   // a secret seed of the values
     bool whole = false;       // whole blocks change before each transfer, not only a word
     bool by_transfer = true;  // false: nothing changes within a run
   };
@@ -34,17 +34,18 @@ class ChangingWords final : public LaneMarks {
   bool posting(std::uint64_t number, std::uint64_t set) override;
   void ended(std::uint64_t number) override;
 
-  // Gives all words of a set new values, between two runs.
+  // Gives all changing words of a set new values, between two runs.
   Status change(std::uint64_t set);
   // Returns the changing words of a set, with their present values.
   std::vector<ChangedWord> words(std::uint64_t set) const;
-  // Returns the seed of the present contents of a set if its blocks change as a whole. 0: not
-  // changed yet.
+  // Returns the seed of a set's present contents. 0: the set does not change in whole blocks, or
+  // has not changed yet.
   std::uint64_t seedOf(std::uint64_t set) const { return seeds_.empty() ? 0 : seeds_[set]; }
 
   // Resets the counts of checked() and missed().
   void mark() { checked_ = missed_ = 0; }
-  // Return how many transfers kRead and kBounce have checked, and how many brought nothing.
+  // Return how many transfers were checked (only for kRead and kBounce), and how many of them
+  // brought nothing.
   std::uint64_t checked() const { return checked_; }
   std::uint64_t missed() const { return missed_; }
   // Returns the first error of a change during a run. Only a GPU's driver can fail.

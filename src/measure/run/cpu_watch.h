@@ -1,4 +1,5 @@
-// The CPU time that this process and its host have used since start. Threads: one at a time.
+// The CPU time that this process and its host have used since this object was made. Threads: one at
+// a time.
 #pragma once
 
 #include <viaduct/deadline.h>

@@ -91,8 +91,8 @@ class Engine {
   }
 
  private:
-  // Like all functions here that return Result<bool>, returns false if a member failed, which ends
-  // the rows.
+  // Like all functions here that return Result<bool>, returns false to end the rows: a member
+  // failed, or asked to stop before the timed runs.
   Result<bool> steps() {
     auto done = prepare();
     if (!done && worker_.stop.load()) return std::move(done).error();
@@ -103,7 +103,7 @@ class Engine {
       if (!well) return false;
     }
     for (TimedRow& row : rows_) member_.keep(row.transfers->refill());
-    // From here until all members have read their counters, no member moves bytes.
+    // From here until all members have read the device counters, no member moves bytes.
     VIADUCT_TRY(well, member_.allWell());
     if (!well) return false;
     for (TimedRow& row : rows_) {
@@ -153,8 +153,8 @@ class Engine {
     return moveAlone(row);
   }
 
-  // Lets only the first of several devices move, for a quarter of the row's time. Its rate is the
-  // base for the scaling with more devices.
+  // Lets only the first of several devices move, for a quarter of the row's time. The device's rate
+  // is the base for the scaling with more devices.
   Result<bool> moveAlone(TimedRow& row) {
     if (!row.transfers->moveAlone(true)) return true;
     const Goal& all = row.schedule.repeat;
@@ -224,7 +224,7 @@ class Engine {
   Result<bool> makeRun(TimedRow& row, const Goal& run) {
     const auto begin = Clock::now();
     if (!member_.failure()) member_.keep(row.transfers->fill(run));
-    // From here until all members have read their counters, no member moves bytes.
+    // From here until all members have read the device counters, no member moves bytes.
     if (rows_.size() > 1) worker_.observer.resume(row.seen);
     entered_at_ = Clock::now();
     VIADUCT_TRY(bool well, barrier());
@@ -248,7 +248,7 @@ class Engine {
     VIADUCT_TRY(Rounds::Round round, runRound(row, goal));
     row.meter.end();
     row.clock.look();
-    row.cpu.add(cpu.used());  // includes the wait, in which it serves the others
+    row.cpu.add(cpu.used());  // includes the wait for others, while this member serves them
     return round;
   }
 

@@ -49,7 +49,7 @@ Result<Buffer> bufferOf(const ExplainRequest& request, Agent& agent,
 
 // An agent with all requested backends that open, and the errors of the backends that do not.
 struct Ends {
-  std::optional<Agent> agent = {};  // none: no backend opens
+  std::optional<Agent> agent = {};  // none: no requested backend opens
   std::vector<BackendInfo> refused = {};
 };
 
@@ -242,6 +242,7 @@ std::vector<causes::Cause> causesHere(const ExplainRequest& request) {
 }
 
 // Returns the first backend that carries `op` directly, or else the first that carries it staged.
+// If `far` is set, skips backends that only work within one host.
 const ExplainedBackend* firstOf(const std::vector<ExplainedBackend>& all, OpKind op, bool far) {
   for (const bool staged : {false, true})
     for (const ExplainedBackend& one : all)

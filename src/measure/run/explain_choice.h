@@ -70,8 +70,8 @@ Result<Explanation> explainStorage(const ExplainRequest& request, Spec spec);
 std::string explanationText(const Explanation& explanation);
 std::string explanationJson(const Explanation& explanation);
 
-// Finds the NIC of a rail by name, by address, or by a part of the rail's name ("eth0#1",
-// "rdmap0s31-rdm"). Empty: the kernel chooses.
+// Returns the name of a rail's NIC. The rail has the NIC's name or address, perhaps with a suffix
+// ("eth0#1", "rdmap0s31-rdm"). Empty: no NIC matches, so the kernel chooses.
 struct NamedNic {
   std::string name = {};
   std::vector<std::string> addresses = {};

@@ -22,7 +22,7 @@ namespace viaduct::measure::pipeline {
 // One side of a flow.
 struct FlowSide {
   PinInfo pin = {};
-  bool ring = false;  // the side is a ring of chunks; false: it has all bytes
+  bool ring = false;  // the memory is a ring of chunks; false: it has room for all bytes
 };
 
 struct FlowOptions {
@@ -47,8 +47,8 @@ struct Neighbours {
 class Flow {
  public:
   // Plans the copy from memory or storage of this agent into memory or storage of `peer`. The copy
-  // is one transfer. With a ring, each chunk is a transfer, and as many are in flight as the ring
-  // has room for.
+  // is one transfer. If a side is a ring, each chunk is a transfer, and as many are in flight as
+  // the ring has room for.
   static Result<Flow> plan(Agent& agent, const Peer& peer, const FlowOptions& options,
                            const FlowSide& from, const FlowSide& into);
 
@@ -86,7 +86,8 @@ class Flow {
   std::chrono::nanoseconds took_{0}, busy_{0};
 };
 
-// Returns the busy time of each stage of a staged path, in their order. Empty: the path is direct.
+// Returns the busy nanoseconds of each stage of a staged path, in the order of the stages. Empty:
+// the path is direct.
 std::vector<std::uint64_t> busyTimes(const Path& path);
 
 // Returns the mechanisms of a path, without amounts: "file/uring", "tcp/socket".

@@ -11,8 +11,8 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-// How often the waiting thread checks for a stop request, a failed group, and notes. None of these
-// wakes the thread.
+// How often the waiting thread checks for a stop request and a failed group, which do not wake it.
+// It also checks for notes, which wake it only if the members' flows share a ring.
 constexpr std::chrono::milliseconds kLookAround{20};
 
 // A flow in a thread of its own.

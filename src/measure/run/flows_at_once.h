@@ -28,7 +28,7 @@ struct FlowsScene {
   RingGate* across = nullptr;  // of the ring between the two members' flows
 };
 
-// The news that a member sends to the other one.
+// The note that a member sends to the other member.
 struct FlowNews {
   std::uint64_t part = 0;
   bool moved = false;    // every flow of the member has moved its bytes once
@@ -41,7 +41,7 @@ auto fields(base::Is<FlowNews> auto& news) {
 
 // Repeats each flow for `duration`, and until every flow of both members has moved its bytes once.
 // So the slowest flow never runs alone. Both members call this at the same time, and an error of
-// one member ends the flows of both. Without own flows, returns at once. The first flow of a chain
+// one member ends the flows of both. Returns at once if `own` is empty. The first flow of a chain
 // decides how often the chain repeats.
 Status runAtOnce(const std::vector<OwnFlow>& own, const FlowsScene& scene,
                  std::chrono::nanoseconds duration);

@@ -13,7 +13,7 @@
 namespace viaduct::measure::matrix {
 
 // Returns the text that `work` returns in the child. If `stop` is set, the child gets SIGTERM, and
-// has to end soon. Fails if the child ends without a text.
+// has to end soon. Fails if the child cannot start, or if a signal ends it.
 Result<std::string> inChild(const std::function<std::string()>& work, const base::StopFlag& stop);
 
 }  // namespace viaduct::measure::matrix

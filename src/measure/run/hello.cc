@@ -4,8 +4,8 @@
 
 #include "base/fields.h"
 
-// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
-// unnamed namespaces.
+// base::Fields finds the fields() functions below by argument-dependent lookup, so these stay
+// outside of the unnamed namespaces.
 namespace viaduct::host {
 
 auto fields(base::Is<Interface> auto& i) {

@@ -144,8 +144,8 @@ Result<std::unique_ptr<Child>> forkChild(const RunRequest& request, std::uint32_
 
 using Children = std::vector<std::unique_ptr<Child>>;
 
-// Sets `over` if the user wants to stop, or if a child has ended and rank 0 has not noticed. In the
-// second case rank 0 may wait for the ended child.
+// Sets `over` if the user wants to stop, or if rank 0 still runs kNotice after a child has ended.
+// In the second case rank 0 may wait for the ended child.
 class Watcher {
  public:
   Watcher(const Children& children, const StopFlag& stop)
@@ -185,7 +185,8 @@ void endAll(Children& children, bool at_once) {
   for (const auto& child : children) child->end(until);
 }
 
-// If a child was killed, replaces rank 0's guess of the problem by what is known about the child.
+// If a signal killed a child, replaces rank 0's guess of the problem by that. If the watcher
+// stopped rank 0, takes the problem from a child's error text.
 void explain(const Children& children, const RunRequest& request, const StopFlag& stop,
              RunOutcome& out) {
   if (out.end == RunEnd::kComplete || stop.load()) return;

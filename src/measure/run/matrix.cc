@@ -18,8 +18,8 @@
 
 namespace viaduct::measure::matrix {
 
-// The JSON reader and writer find these functions by argument-dependent lookup, so they stay
-// outside of the unnamed namespace.
+// The JSON reader and writer find the describe() functions below by argument-dependent lookup, so
+// these stay outside of the unnamed namespace.
 struct GpusOrError {
   std::vector<SeenGpu> gpus = {};
   std::string error = {};

@@ -20,8 +20,8 @@ struct SeenGpu {
   std::vector<std::uint32_t> peers = {};  // the GPUs whose memory this one can address
 };
 
-// Returns the GPUs with these numbers, or all of them. Fails if there is no driver, no GPU, or no
-// GPU with one of the numbers.
+// Returns the GPUs with these numbers, or all GPUs if `numbers` is empty. Fails if there is no
+// driver, no GPU, or no GPU with one of the numbers.
 Result<std::vector<SeenGpu>> seeGpus(const Settings& settings,
                                      const std::vector<std::uint32_t>& numbers,
                                      const StopFlag& stop);

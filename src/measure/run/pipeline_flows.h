@@ -22,7 +22,7 @@
 
 namespace viaduct::measure::pipeline {
 
-// What a flow did in one round.
+// The results of a flow in one round.
 struct FlowReport {
   std::uint32_t route = 0;
   std::uint64_t times = 0, bytes = 0, start_ns = 0, ns = 0;
@@ -47,7 +47,8 @@ class PipelineFlows {
 
   // Writes fresh contents into source memory, and zeros into all other memory. A destination file
   // is not cleared: each round has its own epoch, so the file's old contents are not accepted. The
-  // pipeline's case comes after a case that stores other contents.
+  // whole pipeline may store equal contents in every round, but in each round a case with other
+  // contents runs before it.
   Status fill(const Case& one);
   // Runs this member's flows of the case, at the same time as those of the other member.
   Status run(const Case& one, const Goal& goal, const Moving& moving);

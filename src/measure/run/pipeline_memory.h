@@ -29,8 +29,8 @@ class Memories {
   // fill() and clear() do nothing if the end is storage, or memory of another member.
   Status fill(const End& end, const Expected& contents);
   Status clear(const End& end);
-  // Returns a description of the first wrong bytes, or nothing. Of a ring, checks the last chunks,
-  // which are still there.
+  // Returns a description of the first wrong bytes, or nothing. In a ring, checks only the last
+  // chunks, because earlier ones are overwritten.
   Result<Wrong> mismatch(const End& end, const Expected& contents);
 
  private:

@@ -17,7 +17,7 @@
 
 namespace viaduct::measure::pipeline {
 
-// The bytes of a transfer, unless the user chooses them or the source has fewer.
+// The default size of a transfer. A smaller source is moved as a whole.
 inline constexpr std::uint64_t kUsualBytes = std::uint64_t{128} << 20U;
 
 // A pinned file or object. Files that the benchmark makes lose their names at once. So they vanish

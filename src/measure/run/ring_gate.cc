@@ -4,7 +4,8 @@
 
 namespace viaduct::measure::pipeline {
 
-// Returns the chunk that had the ring's place of `chunk` before, or nothing for the first one.
+// Returns the previous chunk in the same place of the ring as `chunk`. Nothing: `chunk` is the
+// first one there.
 std::optional<std::uint64_t> RingGate::before(std::uint64_t chunk) const {
   const std::uint64_t number = chunk % chunks_, pass = chunk / chunks_;
   if (number >= places_) return chunk - places_;

@@ -19,7 +19,7 @@ struct RingCounts {
 };
 
 // A pass moves all chunks of a transfer. Chunk i of each pass has place i modulo `places` of the
-// ring. If the flows belong to two members, each member has a gate and tells the other one about
+// ring. If the flows belong to two members, each member has a gate and tells the other member about
 // changes.
 class RingGate {
  public:

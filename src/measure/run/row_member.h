@@ -21,14 +21,14 @@ class RowMember {
 
   // Keeps the first failure of this member.
   void keep(const Status& done);
-  // For a row that another member has ended.
+  // Keeps the error "another failed" for a row that another member has ended.
   void keepFailureOfOthers();
   const Failure& failure() const { return failure_; }
 
   // Returns true once a member has asked to stop. If this process's stop flag is set, tells the
   // other members.
   bool lookForStop();
-  // Returns when the request was first seen here. The first call records the present time.
+  // Returns when a stop request was first seen here. The first call records the present time.
   Clock::time_point stopSeen();
 
   // Like WorkerState::gather(), but after a stop request continues for up to kLastWords.

@@ -47,7 +47,8 @@ class RowTransfers {
   virtual std::vector<Goal> warmUp() const { return {}; }
   // Returns the runs of the row. `warm` has the results of the last warm-up round.
   virtual Schedule schedule(const WarmUp& warm) = 0;
-  // Lets only the first of several devices move. False: the row has no such round.
+  // Lets only the first of several devices move, until called with false. Returns false if all
+  // devices move.
   virtual bool moveAlone(bool /*on*/) { return false; }
   // Writes new contents after the warm-up.
   virtual Status refill() { return Ok{}; }
@@ -69,7 +70,7 @@ class RowTransfers {
   virtual std::string answer() { return {}; }
   // Takes the answers of all members. Returns true, then at all members, if they must answer again.
   virtual Result<bool> compare(const std::vector<std::string>& /*answers*/) { return false; }
-  // Called after the last run, before the device counters are read.
+  // Called after the last run. If the row is alone, the device counters still count its transfers.
   virtual Status finish() { return Ok{}; }
   // Checks the contents after the last run. `stopped`: a member has asked to stop.
   virtual Status check(bool /*stopped*/) { return Ok{}; }

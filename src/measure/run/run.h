@@ -30,7 +30,7 @@ struct RunRequest {
   Spec spec = {};
   Settings settings = {};  // of the agents
   Build build = {};        // of this member
-  // Where members meet. Nothing: all members run on this machine.
+  // The place at which members meet. Nothing: all members run on this machine.
   std::optional<meet::PlaceOptions> place = {};
   // For runLocally(): the members are threads of this process and not processes.
   bool on_threads = false;
@@ -45,11 +45,12 @@ struct RunRequest {
 };
 
 struct Progress {
-  // Receives a line if the run differs from the request, such as by another rank, and continues.
+  // Receives a line if the run continues with a change of the request, such as another rank. Also
+  // receives a line if this member cannot take part.
   std::function<void(const std::string& line)> remark = {};
   base::SayWaiting waiting = {};  // names the missing members during a long wait
   std::function<void(std::uint32_t rank, const std::vector<RunMember>& members)> joined = {};
-  // Called before the first row if backends have no rows. `rows` is the number of missing rows.
+  // Called before the first row if some backends get no rows. `rows` is the number of their rows.
   std::function<void(const std::vector<std::string>& backends, std::size_t rows)> left_out = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
   // Called before each round of rows that take turns. `number` grows from the number of the first
@@ -73,7 +74,7 @@ enum class RunEnd : std::uint8_t {
 
 struct RunOutcome {
   RunEnd end = RunEnd::kComplete;
-  std::string problem = {};  // unless complete: the event and the member
+  std::string problem = {};  // unless complete: the reason, and the member that caused it
   std::uint32_t rank = 0;    // this member's rank
   std::vector<RunMember> members = {};
   bool believed = true;  // if complete: every row is valid, as rank 0 told all ranks
@@ -88,8 +89,8 @@ RunOutcome runAsMember(const RunRequest& request, const Progress& progress, cons
 // them have ended.
 RunOutcome runLocally(const RunRequest& request, const Progress& progress, const StopFlag& stop);
 
-// Exchanges a text between the members of several runs before the first run. They meet at the
-// request's place, in a group of its name.
+// Exchanges a text between the members of several runs before the first run. They meet at
+// RunRequest::place, in the group RunRequest::group.
 struct Agreed {
   std::uint32_t rank = 0;  // this member's rank, which it asks for in the following runs
   std::string first = {};  // rank 0's name

@@ -14,11 +14,11 @@ constexpr std::uint64_t kFewest = 12;    // fewest transfers of a stream if the 
 constexpr std::uint64_t kTimedRuns = 3;  // timed runs of a repeat that has enough transfers
 constexpr std::uint64_t kParts = 6;      // parts of a repeat
 constexpr std::uint64_t kOfARun = 8;     // fewest transfers of a timed run, for each in flight
-// 66 checks catch a backend that skips one transfer in ten in 999 rows of 1,000, because 0.9^66 is
-// less than 0.001. The other checks are a margin.
+// If a backend skips one transfer in ten, 66 checks notice it in 999 rows of 1,000, because 0.9^66
+// is less than 0.001. The other checks are a margin.
 constexpr std::uint64_t kChecks = 72;
 constexpr std::uint64_t kFewestShort = 6;  // fewest short runs of a row, even if they take long
-// Short runs may take this part of the row's time, and a little more.
+// Short runs may take kPartOfRow of the row's time, plus kMoreSeconds.
 constexpr double kPartOfRow = 0.1, kMoreSeconds = 0.05;
 constexpr std::uint64_t kExchanges = 2;     // exchanges of a run
 constexpr double kExchangeSeconds = 1;      // for exchanges of a row's short runs

@@ -26,7 +26,7 @@ struct Schedule {
 };
 
 // Returns true if each transfer of each stream is a read that the lanes can check. Such a read goes
-// into host memory, and is not a KV, ping-pong or matrix row.
+// into host memory in blocks of at least 8 bytes. KV, ping-pong and matrix rows have none.
 bool everyReadIsChecked(const Spec& spec, const Workload& row);
 
 // The results of the warm-up, equal at all members.

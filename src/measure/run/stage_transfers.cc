@@ -96,7 +96,7 @@ class StageTransfers final : public RowTransfers {
   }
 
  private:
-  // True if the flow's rate counts. Of a chain, only the rate of the last flow counts.
+  // True if the flow's rate counts. In a chain, only the rate of the last flow counts.
   bool isRated(const FlowReport& flow) const {
     return !case_.chain || flow.route == case_.routes.back();
   }

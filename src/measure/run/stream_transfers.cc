@@ -25,15 +25,15 @@
 
 namespace viaduct::measure {
 
-// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
-// unnamed namespace.
+// base::Fields finds the fields() functions below by argument-dependent lookup, so these stay
+// outside of the unnamed namespace.
 auto fields(base::Is<WordSum> auto& s) { return std::tie(s.first, s.second, s.words); }
 auto fields(base::Is<ChangedWord> auto& w) { return std::tie(w.block, w.offset, w.value); }
 auto fields(base::Is<SetContents> auto& c) {
   return std::tie(c.stream, c.set, c.seed, c.epoch, c.changed);
 }
 
-// The sums of the sets that a stream used last in a run, at one end.
+// The sums of a stream's sets that are compared after a run, at one end.
 struct StreamSums {
   std::uint32_t stream = 0;
   bool source = false;
@@ -46,8 +46,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kAnnounced = 10s;  // for the other end's pin to be announced
-// The most sets of a stream that are compared after a run, and the most bytes of these sets. At
-// least as many sets as transfers in flight are compared.
+// The most sets of a stream that are compared after a run, and the most bytes of these sets. The
+// limit is never below the number of transfers in flight.
 constexpr std::uint64_t kComparedSets = 72, kComparedBytes = std::uint64_t{1} << 20U;
 // The most sets of a stream whose words change between two runs, or the number in flight if larger.
 constexpr std::uint64_t kChangedSets = 16;
@@ -499,7 +499,8 @@ class StreamTransfers final : public RowTransfers {
   // agent's thread leaves all work to the polling thread.
   void orderAfterAgent() const { (void)worker_.agent.peers(); }
 
-  // True if a word of each transfer changes within a run. The end that initiates changes it.
+  // True if one word of memory changes before each transfer of a run. The initiating end changes
+  // it.
   bool changesWithin(std::uint32_t stream) const {
     const bool gpu = worker_.initiating(stream) == Role::kInitiator
                          ? spec_.initiator_gpu.has_value()
@@ -524,8 +525,8 @@ class StreamTransfers final : public RowTransfers {
     return {used.first + used.count - count, count};
   }
 
-  // Chooses at random the words that change: at each source, or in the receiving memory if storage
-  // is read.
+  // Chooses at random the words that change: at the initiating end, at the answering end of a
+  // ping-pong, and at a source in memory that does not initiate.
   Status beginWords() {
     words_.resize(worker_.streams.size());
     if (spec_.verify == Verified::kOff) return Ok{};
@@ -704,15 +705,15 @@ class StreamTransfers final : public RowTransfers {
   std::uint64_t seed_ = 0;  // of this process's contents; secret
   std::optional<StreamContents> contents_;
   std::uint64_t epoch_ = 1;  // of the sources' contents
-  // The words of the initiating end and of the other one, by stream. Null: no word changes there.
+  // The words of the initiating end and of the other end, by stream. Null: no word changes there.
   std::vector<std::array<std::unique_ptr<ChangingWords>, 2>> words_;
   Schedule schedule_;
   std::vector<Own> own_;
   Background background_;
   bool alone_ = false;                // only the first device of the scaled side moves
   std::vector<std::uint64_t> begun_;  // transfers of each stream so far
-  // Of the last run: the compared sets, by stream; this process's sums; what its sources have sent;
-  // and the wrong sets.
+  // The last run's compared sets, by stream; this process's sums; the contents that its sources
+  // have sent; and the wrong sets.
   std::vector<SetRange> ranges_{worker_.streams.size()};
   std::vector<StreamSums> sums_;
   std::vector<SetContents> sent_;

@@ -1,5 +1,5 @@
-// The transfers of one member's streams: blocks between memory and memory or storage, KV caches and
-// patterns. Threads: one, besides those that move() starts, one for each lane.
+// The transfers of one member's streams: blocks between two memories or between memory and storage,
+// KV caches and patterns. Threads: one, besides those that move() starts, one for each lane.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,7 @@ Status CallsCopying::copy() {
   return launched;
 }
 
-// Describes the driver's copies as a path of backend cuda, whose bytes no device counts either.
+// Describes the driver's copies as a path of backend cuda. No device counts the bytes of either.
 Path CallsCopying::path() const {
   const std::uint64_t ops = copies_ * calls_.size();
   return {{{.backend = "cuda",

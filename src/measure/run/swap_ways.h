@@ -17,7 +17,7 @@ namespace viaduct::measure::swap {
 class Copying {
  public:
   virtual ~Copying() = default;
-  // Copies all blocks once, and waits for their end.
+  // Copies all blocks once, and waits until the copies have ended.
   virtual Status copy() = 0;
   // The time that planning the last copy took.
   virtual Duration planned() const { return Duration(0); }

@@ -24,11 +24,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPinAnnounced = 10s;
-constexpr auto kReplayLook = 50ms;  // how often the replay looks for a request to stop
+constexpr auto kReplayLook = 50ms;  // how often the replay looks for a stop request
 // Times after a stop request, within kLastWords: for transfers to end, and then for the check of
 // their contents.
 constexpr auto kLastTransfers = 2s, kLastCheck = 2s;
-// Each row has another epoch, so that contents of an earlier row are recognised as stale.
+// Each row has its own epoch, so that contents of an earlier row are recognised as stale.
 constexpr std::uint64_t kFirstEpoch = 1;
 
 std::uint64_t nanosecondsIn(Duration time) {
@@ -324,7 +324,8 @@ class TraceTransfers final : public RowTransfers {
                         std::chrono::duration<double>(plan_.requests[number].due_s));
   }
 
-  // Waits for the oldest transfer up to `until`, and removes it from `flights_` if it has ended.
+  // Waits for the oldest transfer until `until`, but at most kReplayLook. Removes it from
+  // `flights_` if it has ended.
   Status land(Clock::time_point until) {
     Flight& oldest = flights_.front();
     const auto look = std::min(until, Clock::now() + kReplayLook);
@@ -358,7 +359,7 @@ class TraceTransfers final : public RowTransfers {
     path_ = carriedBy({&flight.transfer, 1}, std::move(path_));
   }
 
-  // Returns false once a member has asked to stop.
+  // Waits until request `number` may be launched. Returns false once a member has asked to stop.
   Result<bool> waitToLaunch(std::size_t number, const Moving& moving) {
     for (;;) {
       VIADUCT_TRY(const Order order, orderOf(moving));
@@ -374,7 +375,7 @@ class TraceTransfers final : public RowTransfers {
     }
   }
 
-  // Waits for all transfers. After a request to stop, cancels transfers that take longer than
+  // Waits for all transfers. After a stop request, cancels transfers that take longer than
   // kLastTransfers.
   Status landAll(const Moving& moving) {
     Clock::time_point give_up = Clock::time_point::max();
@@ -435,8 +436,8 @@ class TraceTransfers final : public RowTransfers {
   KvLayout source_, destination_;
   KvReshard reshard_;
   std::optional<Peer> peer_;
-  // When each transfer ended, after the start; 0: it has not. Declared before the transfers, whose
-  // callbacks write to it.
+  // The nanoseconds from the start to the end of each transfer; 0: not ended. Declared before the
+  // transfers, whose callbacks write to it.
   std::vector<std::atomic<std::uint64_t>> ended_ns_;
   std::deque<Flight> flights_;
   Launched launched_;     // the requests that the initiator launched

@@ -36,8 +36,8 @@ struct TurnHands {
   std::function<TurnsEnd(std::uint32_t round)> whole = {};
 };
 
-// Runs the rounds from `first` to `rounds` - 1. Returns the first end that is not complete, or a
-// complete one.
+// Runs the rounds from `first` to `rounds` - 1. Stops at the first turn or round whose TurnsEnd is
+// not complete, and returns it. Otherwise returns a complete one.
 TurnsEnd takeTurns(std::size_t sides, std::uint32_t first, std::uint32_t rounds,
                    const TurnHands& hands);
 

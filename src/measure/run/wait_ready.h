@@ -10,8 +10,8 @@
 
 namespace viaduct::measure {
 
-// Waits as Peer::ready() does, until `stop` is set. `named` adds the caller's words to the peer's
-// error, for messages of a long wait and for the final error.
+// Waits as Peer::ready() does, but also ends once `stop` is set. `named` adds the caller's words to
+// the peer's error, for messages of a long wait and for the final error.
 Status waitReady(const Peer& peer, Deadline until, const base::StopFlag& stop,
                  const base::SayWaiting& waiting, const std::function<Error(const Error&)>& named);
 

@@ -21,8 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The longest wait for other members' values, which may first have to fill 64 GiB. A dead member is
-// noticed long before.
+// The longest wait for the other members' values, beside the row's duration. A member may first
+// have to fill 64 GiB. A dead member is noticed long before.
 constexpr auto kGatherPatience = 10min;
 constexpr auto kConnect = 10s;
 
@@ -174,7 +174,8 @@ Status Worker::reach(std::uint32_t rank) {
   return Ok{};
 }
 
-// Connects both ends of a ping-pong, because either end may send first.
+// Connects this member to the peers to which it initiates. In a ping-pong both ends connect,
+// because each sends to the other.
 Status Worker::reachPeers() {
   for (std::uint32_t s = 0; s < state_.streams.size(); ++s) {
     const std::uint32_t here = state_.rankOf(s, state_.initiating(s)),
@@ -202,8 +203,8 @@ Gpu Worker::gpuWithId(const std::string& id) const {
   return at == gpus_.end() ? nullptr : at->second;
 }
 
-// Measures the copy rates of GPUs, before the run allocates GPU memory. Without GPUs, no member
-// measures.
+// Measures the copy rates of GPUs, before the run allocates GPU memory. If no device has a GPU, no
+// member measures.
 Status Worker::measureGpuRates() {
   GpuMember own{.boot_id = host::bootId()};
   for (const auto& [number, gpu] : gpus_) own.gpus.push_back(proof::placeOf(number, gpu));

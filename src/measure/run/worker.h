@@ -75,7 +75,7 @@ struct WorkerState {
   std::uint32_t rankOf(std::uint32_t stream, Role role) const;
   // Returns the number of the device at an end of the stream.
   std::uint32_t numberOf(std::uint32_t stream, Role role) const;
-  // Returns the role of the end that runs the stream.
+  // Returns the role of the end that initiates the stream's transfers.
   Role initiating(std::uint32_t stream) const;
   // Returns the values of all members, by rank.
   Result<std::vector<std::string>> gather(std::string value);

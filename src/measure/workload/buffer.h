@@ -35,7 +35,8 @@ class Buffer {
   std::optional<std::uint32_t> gpu() const;
   std::uint64_t address() const { return pin_.info().address; }
   Status release() { return pin_.release(); }
-  // Releases the Pin of plain memory and registers the memory again, with the same label.
+  // Releases the Pin of plain memory (MemoryChoice::kMalloc) and registers the memory again, with
+  // the same label.
   Status registerAgain(Agent& agent);
 
  private:

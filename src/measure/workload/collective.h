@@ -1,5 +1,5 @@
 // The traffic of collectives between members that all send and receive: how many bytes each member
-// sends to each other in one operation. Sizes are counted as in nccl-tests. Threads: plain
+// sends to each other member in one operation. Sizes are counted as in nccl-tests. Threads: plain
 // values and pure functions.
 #pragma once
 
@@ -24,15 +24,16 @@ struct Pieces {
   std::uint32_t cuts = 1, moved = 1;
 };
 Pieces piecesOf(Scheme pattern, std::uint32_t members);
-// Returns the bytes of a piece, or 0 if `size` is too small. NCCL aligns pieces to 16 bytes, too.
+// Returns the bytes of a piece, or 0 if `size` is too small. Cut pieces of 16 bytes or more are
+// multiples of 16 bytes, as in NCCL.
 std::uint64_t pieceBytes(std::uint64_t size, std::uint32_t cuts);
 
 // Returns the row with the size that this stream moves, because a matrix has a size for each pair.
 Workload workOf(const Workload& row, const Stream& stream);
 
-// The bytes of one operation. A transfer of each stream is one operation.
+// The bytes of one operation, which is one transfer of each stream.
 struct OperationBytes {
-  std::uint64_t size = 0;     // as nccl-tests counts it; of a matrix: all bytes
+  std::uint64_t size = 0;     // as nccl-tests counts it; for a matrix: all bytes
   std::uint64_t moved = 0;    // the bytes of all members together
   std::uint64_t busiest = 0;  // the bytes that the busiest member sends or receives
 };

@@ -18,7 +18,7 @@ constexpr std::uint64_t kSummed = 4096;                       // a sampled sum h
 // less than 1 / kSparse of the copied bytes belongs to cells.
 constexpr std::uint64_t kSparse = 4;
 
-// Calls `visit(row, column, memory, number)` for each cell, until it returns something. Cells of
+// Calls `visit(row, column, memory, number)` for each cell, until it returns a wrong cell. Cells of
 // `join` bytes that follow each other in memory and in numbers are visited as one long cell. A long
 // cell is faster to fill and to check.
 template <class Visit>

@@ -1,5 +1,5 @@
 // The bytes that memory must hold: words of a Pattern, or the user's bytes. Each kind of row lists
-// the cells of its memory and names them. Filling and checking are the same for all of them.
+// the cells of its memory and names them. Filling and checking are the same for all kinds of rows.
 // Threads: one at a time.
 #pragma once
 
@@ -33,8 +33,8 @@ struct Cells {
   std::uint64_t epoch = 1;           // of the words
   std::uint64_t offset = 0;          // of each cell in its block; a multiple of eight
   CellStep rows = {}, columns = {};
-  // If the contents are the user's: the bytes of the only cell, or their digest. Checks then use
-  // these instead of the Pattern's words.
+  // If the contents are the user's, there is only one cell, and these are its bytes or their
+  // digest. Checks then use these instead of the Pattern's words.
   std::span<const std::byte> original = {};
   const Digest* digest = nullptr;
 
@@ -57,8 +57,8 @@ struct WrongCell {
 // A description of the first wrong bytes, or nothing.
 using Wrong = std::optional<std::string>;
 
-// A CellList calls a CellVisit for all cells of some contents, until that returns a wrong cell.
-// Then the CellList returns the description of the wrong cell, with its name.
+// A CellList calls a CellVisit for all cells of some contents, until the CellVisit returns a wrong
+// cell. Then the CellList returns the description of the wrong cell, with its name.
 using CellVisit = std::function<std::optional<WrongCell>(const Cells&)>;
 using CellList = std::function<Wrong(const CellVisit&)>;
 
@@ -69,8 +69,8 @@ class Contents {
 
   // Writes to each page of memory, so that the slow first access is over before the transfers.
   static void touch(const CellList& list);
-  // With a `gpu`, the cells are in its mirror. The calls copy from and to the GPU's memory, and
-  // fail only if its driver fails. Bytes between the cells may be copied too.
+  // If `gpu` is set, the cells are in this mirror. The calls then copy from and to the GPU's
+  // memory. They fail only if its driver fails. Bytes between the cells may be copied too.
   Status fill(const CellList& list, const Mirror* gpu = nullptr) const;
   // Writes zeros, which are no words of any epoch.
   static Status clear(const CellList& list, const Mirror* gpu = nullptr);

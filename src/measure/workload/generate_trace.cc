@@ -22,7 +22,7 @@ struct Published {
 constexpr Published kConversation{6909, 1.07, 1.07, 126'195, 343, 0.366, 3.40, 3000};
 constexpr Published kSynthetic{11'587, 2.0, 0.9, 191'378, 149, 0.640, 3.91, 1};
 constexpr std::size_t kRecent = 256;   // conversations that a request may continue
-constexpr std::size_t kLookedAt = 24;  // a request continues the best of as many
+constexpr std::size_t kLookedAt = 24;  // a request continues the best of this many of them
 constexpr double kGain = 50;           // how strongly the part of hits is driven to its target
 
 // Returns a random number above 0 and at most 1, so that its logarithm is finite.
@@ -78,7 +78,7 @@ class Generator {
     while (out.hash_ids.size() < count) out.hash_ids.push_back(next_id_++);
     if (recent_.size() < kRecent && !goes_on)
       recent_.push_back(out.hash_ids);
-    else if (!goes_on || recent_[place].size() < count)  // a shorter one is not kept
+    else if (!goes_on || recent_[place].size() < count)  // a longer one is kept
       recent_[place] = out.hash_ids;
   }
 

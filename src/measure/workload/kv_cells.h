@@ -1,6 +1,7 @@
-// The cells of the pools that a KV row moves. Each entry, which is one head of one token, is a
-// cell. The addresses come from the fields of the two layouts and not from KvReshard, so a piece
-// that a plan moves to a wrong place has wrong words. Threads: plain values; const calls from any.
+// The cells of the pools that a KV row moves. Each entry is a cell: one head of one token, or of
+// KvTensor::entry_tokens tokens. The addresses come from the fields of the two layouts and not from
+// KvReshard, so a piece that a plan moves to a wrong place has wrong words. Threads: plain values;
+// const calls from any.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct KvTensor {
     return pool.subspan(at + block * stride, page_bytes);
   }
 };
-// Returns the tensors of all groups, in the order of their places.
+// Returns the tensors of all groups, in the order of KvGroup::places.
 std::vector<KvTensor> tensorsOf(const KvLayout& layout);
 
 class KvCells {

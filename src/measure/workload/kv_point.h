@@ -24,7 +24,7 @@ inline constexpr base::Words<KvArrangement, 3> kKvArrangements{
 // The cache at one end. One rank of each end takes part.
 struct KvEnd {
   std::uint32_t tp = 1, rank = 0;
-  std::uint32_t block = 0;  // tokens; 0: those of the model
+  std::uint32_t block = 0;  // tokens; 0: the model's block size
   KvOrder order = KvOrder::kNhd;
   KvArrangement arrangement = KvArrangement::kApart;
   std::uint64_t pool = 0;   // blocks
@@ -40,7 +40,7 @@ struct KvPoint {
   std::uint32_t requests = 1;  // requests that are posted together
   std::uint32_t sets = 4;      // sets of block tables, which bursts use in turn
   KvEnd source = {}, destination = {};
-  bool bulk = false;  // each request is one block with as many bytes: the ceiling of the wire
+  bool bulk = false;  // each request is one block of equal bytes, to measure the wire's ceiling
   std::uint32_t trial = 0, trials = 1;
   std::uint64_t seed = 1;
   std::uint64_t request_bytes = 0;

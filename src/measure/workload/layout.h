@@ -54,7 +54,7 @@ struct Layout {
   TrafficMatrix matrix = {};
 
   // True for a pattern. Member i then has device i of both sides: it initiates with one device, and
-  // others reach the other.
+  // other members reach the other device.
   bool pattern() const { return isPattern(scheme); }
   bool stored() const { return targets == 0; }
   std::uint32_t processes() const {
@@ -82,8 +82,8 @@ struct Pair {
 };
 // Returns sorted pairs without duplicates. Every device is in at least one pair.
 std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t targets);
-// Returns the pairs of a layout. With storage, initiator i and its storage are a pair, whatever the
-// scheme. The pairs of a pattern depend on `reads`.
+// Returns the pairs of a layout. If the layout is stored(), initiator i and its storage are a pair,
+// whatever the scheme. The pairs of a pattern depend on `reads`.
 std::vector<Pair> pairsOf(const Layout& layout);
 
 // The transfers of one thread from one device to another. A stream has its own part of both

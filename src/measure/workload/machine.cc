@@ -53,7 +53,7 @@ Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view
   for (const std::string_view word : requirementWords(require)) {
     std::vector<std::string> able, unable, told;
     for (const BackendInfo& backend : backends) {
-      // Skips backends without facts. They only carry stages, and no row measures one.
+      // Skips backends without facts. They only carry stages, and no row measures them.
       if (!backend.open || backendFacts(backend.name) == nullptr) continue;
       (canBe(backend, word) ? able : unable).push_back(backend.name);
       if (!canBe(backend, word))

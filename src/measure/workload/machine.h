@@ -19,7 +19,8 @@ std::uint64_t memoryOfThisHost();
 // Checks that this host has memory for all members (`local`), or for the largest one. The error
 // says how much fits.
 Status memorySuffices(const Spec& spec, bool local, const host::Tree& tree = {});
-// Checks the names of interfaces, their addresses, and RDMA devices ("mlx5_0", "mlx5_0:1").
+// Checks that each name is an interface, an address of one, or an RDMA device ("mlx5_0",
+// "mlx5_0:1").
 Status devicesExist(const std::vector<std::string>& names, const host::Tree& tree = {});
 // Returns the addresses on which agents of one host listen: loopback, and the addresses of the
 // named rails. A socket that is bound to one device does not reach the addresses of another.
@@ -27,7 +28,7 @@ std::vector<std::string> listenHere(const std::vector<std::string>& rails,
                                     const host::Tree& tree = {});
 // Checks before the run whether each open backend can satisfy `require`, as far as its facts tell.
 Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view require);
-// Returns the working set of --cold: four times the last-level cache.
+// Returns the working set of --cold: four times the largest cache, but at least 64 MiB.
 std::uint64_t coldBytes();
 
 }  // namespace viaduct::measure

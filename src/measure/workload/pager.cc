@@ -43,8 +43,8 @@ std::uint32_t PrefixCache::blocksOf(const TraceRequest& request, std::uint64_t u
   return static_cast<std::uint32_t>((tokens + block_tokens_ - 1) / block_tokens_);
 }
 
-// Returns one id for each unit whose tokens all have ids. There is at most one id for each
-// `id_tokens` of the input.
+// Returns one id for each unit whose tokens all have ids. A request must have at most one id for
+// each `id_tokens` tokens of its input.
 std::vector<std::uint64_t> PrefixCache::idsOf(const TraceRequest& request) const {
   if (unit_ids_ == 1) return request.hash_ids;
   std::vector<std::uint64_t> out;

@@ -1,5 +1,5 @@
-// The caches of a replay: pools of blocks, from which requests take and to which old ones give
-// back. Threads: one at a time.
+// The caches of a replay: pools of blocks. Requests take blocks from a pool, and old requests give
+// theirs back. Threads: one at a time.
 #pragma once
 
 #include <cstddef>

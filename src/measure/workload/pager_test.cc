@@ -36,7 +36,7 @@ TEST(PrefixCache, TheLeastRecentlyUsedIdsLeaveFirst) {
   PrefixCache cache(4, 512, kHashTokens);
   cache.take(asking(1024, {1, 2}));
   cache.take(asking(1024, {3, 4}));
-  cache.take(asking(512, {1}));      // uses 1 again
+  cache.take(asking(512, {1}));      // uses id 1 again
   cache.take(asking(1024, {5, 6}));  // ids 2 and 4 (a prefix's end) leave
   EXPECT_EQ(cache.take(asking(512, {1}))->hit_ids, 1U);
   EXPECT_EQ(cache.take(asking(512, {3}))->hit_ids, 1U);

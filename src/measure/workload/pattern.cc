@@ -12,8 +12,8 @@ namespace viaduct::measure {
 namespace {
 
 // A word is its number times an odd constant, masked by the seed. The number has 16 bits of epoch
-// and 48 bits of position. The product of
-// the next word follows by one addition, which vectorises. A found word can be decoded.
+// and 48 bits of position. The next word's product needs only one addition, which vectorises. A
+// found word can be decoded.
 constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
 constexpr unsigned kPositionBits = 48;
 constexpr std::uint64_t kPositionMask = (std::uint64_t{1} << kPositionBits) - 1;

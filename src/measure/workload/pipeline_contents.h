@@ -26,7 +26,7 @@ class Expected {
   // Contents of the user, known by the digest of each chunk.
   static Expected digests(const Chunking& chunks, std::uint64_t bytes, std::vector<Digest> digests);
 
-  // Writes the pattern of the chunks from `first` on. With a `gpu`, `memory` is in its mirror.
+  // Writes the pattern of the chunks from `first` on. If `gpu` is set, `memory` is in this mirror.
   Status fill(std::span<std::byte> memory, std::uint64_t first = 0,
               const Mirror* gpu = nullptr) const;
   // Describes the first wrong chunk. `memory` begins with chunk `first`.

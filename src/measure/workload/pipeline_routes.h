@@ -30,9 +30,10 @@ struct Route {
   End from = {}, into = {};
 };
 
-// Returns the stages in order. With several stages, the legs of the whole pipeline follow. Without
-// a GPU there is one leg, a single transfer, which the library stages through host memory itself.
-// With a GPU, each stage is a leg, and each leg begins in the memory where the leg before it ends.
+// Returns the stages in order. If there are several, the legs of the whole pipeline follow. A
+// pipeline without a GPU has one leg, a single transfer, which the library stages through host
+// memory itself. If the pipeline has a GPU, each stage is a leg, and begins in the memory where the
+// leg before it ends.
 std::vector<Route> routesOf(const Pipeline& pipeline);
 
 // Flows that run at the same time.

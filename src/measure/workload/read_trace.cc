@@ -164,7 +164,8 @@ class TraceParser {
     return out;
   }
 
-  // Chooses the format of which the first line lacks the fewest names. Fails if any is missing.
+  // Chooses the format of which the first line lacks the fewest names. Fails if any name is
+  // missing.
   Status recognise(const TraceFields& fields, bool csv) {
     const TraceFormatFacts* nearest = nullptr;
     std::vector<std::string> missing;

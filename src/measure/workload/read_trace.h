@@ -30,7 +30,7 @@ struct ReadTrace {
 // tokens, and failed requests, are left out. Requests are sorted by time.
 Result<ReadTrace> parseTrace(std::string_view text, const std::string& name,
                              const TraceReading& how = {});
-// The same, with memory for the requests and one line.
+// Like parseTrace(), for a file. Memory holds only the requests and a few lines of the file.
 Result<ReadTrace> readTrace(const std::string& file, const TraceReading& how = {});
 
 }  // namespace viaduct::measure

@@ -108,8 +108,9 @@ DeviceBytes hostBytes(const Spec& spec, const DeviceBytes& bytes);
 // checks.
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank);
 
-// Where a stream's transfers lie: `count` sets of blocks, `stride` bytes apart, from these offsets
-// in the two devices' memory. Transfer k uses set k % count.
+// The memory of a stream's transfers: `count` sets of blocks, `stride` bytes apart, from these
+// offsets in the two devices' memory. If `count` is at least Spec::depth, transfer k uses set k %
+// count.
 struct Sets {
   std::uint64_t initiator_at = 0, target_at = 0, count = 1, stride = 0;
   friend bool operator==(const Sets&, const Sets&) = default;

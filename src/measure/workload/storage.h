@@ -39,7 +39,8 @@ class Storage {
   virtual bool isGiven() const { return false; }
   // Begins a row. Later calls are about the blocks of this row.
   virtual Status begin(const Workload& row) = 0;
-  // Returns the blocks of a set in the order of their places. A row of reads stores them before.
+  // Returns the blocks of a set, in the order of their numbers. A row of reads needs a store() of
+  // the set before.
   virtual Result<Blocks> blocks(const StoredSet& set) = 0;
   // store() writes a set's blocks from bytes() into the storage. load() reads them into bytes().
   virtual Status store(const StoredSet& set) = 0;
@@ -49,7 +50,7 @@ class Storage {
   virtual Status settle() { return Ok{}; }
 
  protected:
-  static constexpr std::chrono::seconds kAnnounced{10};  // for the agent's pins to reach itself
+  static constexpr std::chrono::seconds kAnnounced{10};  // limit for waitPin() of own pins
   explicit Storage(Buffer copy) : copy_(std::move(copy)) {}
   Buffer copy_;
 };

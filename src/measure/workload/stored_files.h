@@ -28,7 +28,7 @@ class StoredFiles final : public Storage {
     Pin pin;
     std::string name;  // for errors
   };
-  // Where a block lies: `offset` bytes from the start of `file`.
+  // The place of a block: `offset` bytes from the start of `file`.
   struct Place {
     const File& file;
     std::uint64_t offset = 0;

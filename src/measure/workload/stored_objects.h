@@ -26,7 +26,7 @@ class StoredObjects final : public Storage {
   StoredObjects(Agent& agent, Peer self, std::string prefix, Buffer copy)
       : Storage(std::move(copy)), agent_(agent), self_(std::move(self)), prefix_(prefix) {}
   std::string urlOf(const StoredSet& set, std::uint32_t k) const;
-  // Pins the objects of a set. A pin of a new object keeps it until the end of the run.
+  // Pins the objects of a set. A new object is deleted once its pin is released.
   Result<std::vector<Pin>> pin(const StoredSet& set, const FileOptions& options, bool announced);
   // Moves the blocks of a set between the copy and the objects, which are the local side.
   Status move(OpKind op, const StoredSet& set, const std::vector<Pin>& objects);

@@ -12,7 +12,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // most bytes of a stream in a sample
+constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // a sample has less than twice as many
 constexpr std::uint64_t kPlaces = 16;                        // words of a set that change
 
 }  // namespace

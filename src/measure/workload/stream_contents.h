@@ -74,15 +74,16 @@ class StreamContents {
   // Returns the bytes of a set's word that changes, at this end.
   std::span<std::byte> wordAt(const StreamEnd& end, std::uint64_t set,
                               const ChangedWord& word) const;
-  // Chooses random words to change. Both ends of a ping-pong change words, so one end takes
-  // `parity` 0 and one end 1. No parity: any words. Returns none for small blocks, or for a KV row.
+  // Chooses random words to change. Both ends of a ping-pong change words, so the end with `parity`
+  // 0 takes even words, and the other end odd words. Nothing: any words. Returns none for a KV row,
+  // or if a block has no such word.
   std::vector<ChangedWord> places(std::uint32_t stream, base::Random& random,
                                   std::optional<std::uint64_t> parity = {}) const;
   // Writes these words. In a GPU's memory, no other bytes change.
   Status change(const StreamEnd& end, std::uint64_t set, std::span<const ChangedWord> words) const;
 
  private:
-  // Lists the cells of these sets. With `sample`, the listed blocks have at most 64 MiB.
+  // Lists the cells of these sets. If `sample` is set, lists less than 128 MiB of the blocks.
   CellList cells(const StreamEnd& end, std::uint64_t epoch, SetRange sets,
                  bool sample = false) const;
   // Describes a wrong block, or a part of it.

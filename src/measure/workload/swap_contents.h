@@ -13,7 +13,7 @@
 
 namespace viaduct::measure::swap {
 
-// Blocks that touch each other in Order::kContiguous.
+// The number of blocks in a run, which touch each other in Order::kContiguous.
 inline constexpr std::uint32_t kRun = 16;
 
 // A pool has places for this many blocks. Each place without a block holds a guard block.
@@ -27,7 +27,7 @@ struct PoolContents {
   std::uint64_t epoch = 1;        // of the blocks
   std::uint64_t guard_epoch = 1;  // of the guards
 
-  // With a `gpu`, the pool is in its mirror.
+  // If `gpu` is set, the pool is in this mirror.
   Status fill(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;
   // Fills all places with guard blocks, including the places of blocks.
   Status fillAsGuards(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;

@@ -37,7 +37,8 @@ class TraceFields {
   Result<std::uint64_t> dateTime(std::string_view name) const;
   // Returns a list of whole numbers. Only a JSON object can have a list.
   Result<std::vector<std::uint64_t>> list(std::string_view name) const;
-  // Returns a number for a value of any type. Equal values have equal numbers.
+  // Returns a number for a value of any type. Equal values have equal numbers. A missing value, a
+  // list, an object, true and false have 0.
   std::uint64_t identity(std::string_view name) const;
 
  private:

@@ -40,7 +40,7 @@ const TraceFormatFacts& factsOf(TraceFormat format);
 
 // Writes a trace in its format.
 std::string textOf(const Trace& trace);
-// Returns the same requests in another format. Without hash ids if the format has none.
+// Returns the same requests in another format. They lose their hash ids if the format has none.
 Trace inFormat(Trace trace, TraceFormat format);
 
 }  // namespace viaduct::measure

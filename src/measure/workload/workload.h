@@ -91,7 +91,7 @@ constexpr Role other(Role role) {
   return role == Role::kInitiator ? Role::kTarget : Role::kInitiator;
 }
 // Returns the order of one side's blocks: block k of a transfer lies at index order[k]. The sides
-// have different orders, so that two blocks cannot merge into one copy.
+// have different orders, so that few blocks merge into one copy.
 std::vector<std::uint32_t> blockOrder(std::uint32_t batch, std::uint64_t seed, Role role);
 
 }  // namespace viaduct::measure

@@ -13,7 +13,7 @@ Status checkTypeSize(std::uint8_t /*type*/, std::size_t /*bytes*/, std::size_t f
 
 }  // namespace
 
-// Sets `by_digest`, because one roster goes to all members.
+// Sets `by_digest`, so that a roster, which goes to all members, is hashed only once.
 const base::FrameProtocol kMeetFrames{.magic = "VDMP",
                                       .version = kVersion,
                                       .other_end = "Viaduct meeting place or member",

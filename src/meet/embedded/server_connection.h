@@ -79,7 +79,7 @@ class ServerConnection {
   std::unique_ptr<base::Dialer> dialer_;
   std::unique_ptr<MessageSocket> socket_;
   base::Poller::Id timer_ = 0;
-  std::uint64_t turn_ = 0;    // the turn of the set-up that is going on
+  std::uint64_t turn_ = 0;    // the number of this connection's turn, see Turns; 0: none
   Duration hello_time_ = {};  // the time limit of the next hello
   bool denied_ = false;
   std::optional<base::Handshake> handshake_;  // until both ends have proved themselves

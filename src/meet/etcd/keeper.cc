@@ -149,7 +149,7 @@ void Keeper::removeSoon(const KeyPtr& key) {
   changed_.notify_all();
 }
 
-// With the last key, ends the lease: that removes the key, and makes late requests fail.
+// If this was the last key, ends the lease. That removes the key, and makes late requests fail.
 void Keeper::removeNow(const KeyPtr& key) {
   LeaseId ended = 0;
   {

@@ -1,5 +1,5 @@
-// The keys of this process at one etcd. They hang on one lease, which one thread renews for all of
-// them. The lease ends with the last key. Threads: any; one of its own once there is a key.
+// The keys of this process at one etcd. All of them have one lease, which one thread renews. The
+// lease ends with the last key. Threads: any; one of its own once there is a key.
 #pragma once
 
 #include <viaduct/deadline.h>

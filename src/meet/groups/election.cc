@@ -38,7 +38,7 @@ class ElectedGroup final : public GroupClient {
   ~ElectedGroup() override {
     leave();
     if (!server_.server) return;
-    // If this member leaves without a goodbye, the server tells the others before it ends.
+    // If this member leaves without a goodbye, waits until its server has told the other members.
     if (!finished()) server_.server->drained(kFarewell);
     const Roster& all = roster();
     electorate_->outlive(std::move(server_),

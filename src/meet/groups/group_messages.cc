@@ -6,7 +6,7 @@ namespace viaduct::meet::groups {
 namespace {
 
 constexpr std::size_t kMostInCommon = 255;
-constexpr std::size_t kLeastOfText = 3;  // one byte for the shared length, two for the rest's
+constexpr std::size_t kLeastOfText = 3;  // one byte: the shared length; two: that of the rest
 
 void writeLike(base::Writer& out, std::string_view before, std::string_view text) {
   const std::size_t limit = std::min({kMostInCommon, before.size(), text.size()});

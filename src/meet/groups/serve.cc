@@ -13,7 +13,7 @@
 namespace viaduct::meet {
 namespace {
 
-// True if the address belongs to this host, because it can be bound.
+// Whether the address belongs to this host, which is so if a socket can be bound to it.
 bool isOwn(base::SocketAddress address) {
   address.setPort(0);
   const auto socket = base::streamSocket(address.family());
@@ -21,9 +21,10 @@ bool isOwn(base::SocketAddress address) {
 }
 
 // Returns the addresses to listen on for `address`, or none if the name belongs to another host. A
-// literal address or localhost is used unchanged. This host's own name, or one that does not
-// resolve yet, means all interfaces. The reason is that other hosts may resolve it differently
-// (Debian maps a host's own name to 127.0.1.1).
+// literal address or localhost is used unchanged. This host's own name means all interfaces,
+// because other hosts may resolve it differently (Debian maps a host's own name to 127.0.1.1). So
+// does a name that does not resolve yet, if a token or `insecure` is set. If neither is set,
+// returns none for it.
 Result<std::vector<std::string>> whereToListen(const std::string& address,
                                                const PlaceOptions& options) {
   VIADUCT_TRY(const auto where, base::parseHostPort(address));

@@ -18,8 +18,8 @@ namespace viaduct::meet {
 std::optional<std::string> embeddedAddress(const PlaceOptions& options);
 
 // Starts the server of an embedded place if its address is this host's. Null: the address is
-// another host's, or another process listens there already, which is the server then, or the place
-// is of another kind.
+// another host's, or may be, or the place is of another kind. Null also if another process listens
+// there already, which is the server then.
 Result<std::unique_ptr<EmbeddedServer>> serveIfHere(const PlaceOptions& options);
 
 // The listen addresses for all interfaces of this host, over IPv4 and IPv6.

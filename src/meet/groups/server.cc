@@ -230,7 +230,7 @@ void EmbeddedServer::Impl::say(const std::string& line) {
   if (options_.say) options_.say(line);
 }
 
-// Marks the guest. reap() removes it at the end of the turn, when no code refers to it.
+// Marks the guest. reap() removes it at the end of the loop's round, when no code refers to it.
 void EmbeddedServer::Impl::doom(GuestId id, std::string how) {
   Guest& guest = *guests_.at(id);
   if (std::exchange(guest.doomed, true)) return;

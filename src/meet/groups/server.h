@@ -22,7 +22,7 @@ struct ServerOptions {
   base::Fd listening = {};  // a listening socket, bound before a fork(), or inherited
   std::string token = {};
   bool insecure = false;  // lets it listen beyond loopback without a token
-  std::chrono::milliseconds detect = std::chrono::seconds(2);  // silence of a dead member
+  std::chrono::milliseconds detect = std::chrono::seconds(2);  // a member silent so long is dead
   // Gets a line for people when a group forms or ends, and when a connection is refused. Called on
   // the server's thread; must not call the server.
   std::function<void(const std::string&)> say = {};

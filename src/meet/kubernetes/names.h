@@ -34,7 +34,7 @@ std::string groupLabel(std::string_view name_space, std::string_view group);
 // The name of the Lease of one agent.
 std::string leaseName(std::string_view group_label, std::string_view name_label);
 
-// The most names that a selector lists. With more, it selects the whole group.
+// The most names that a selector lists. For more names, it selects the whole group.
 inline constexpr std::size_t kMostSelected = 16;
 // The part of a query that selects the Leases of these labels, or of the whole group.
 std::string selectorOf(std::string_view group_label, const std::vector<std::string>& name_labels);

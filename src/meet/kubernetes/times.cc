@@ -44,7 +44,7 @@ std::optional<WallTime> timeOf(year_month_day day, int hour, int minute, int sec
   return WallTime(sys_days(day)) + hours(hour) + minutes(minute) + seconds(second);
 }
 
-// ".123" as microseconds; digits beyond these are cut off.
+// ".123" as microseconds; digits after the sixth are cut off.
 std::optional<microseconds> fractionOf(std::string_view text) {
   if (text.empty()) return microseconds(0);
   const std::string_view digits = text.substr(1);

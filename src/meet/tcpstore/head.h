@@ -1,5 +1,6 @@
-// The value of a published key at a TCPStore, and the names of the keys around it. The store has no
-// expiry, no listing and no watch (docs/design/0067-places-are-folders.md). Threads: plain values.
+// The value of a published key at a TCPStore. Also the names of the keys that announce its changes,
+// and those of questions to its owner and of the answers. The store has no expiry, no listing and
+// no watch (docs/design/0067-places-are-folders.md). Threads: plain values.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Cuts the ops of a transfer into chunks of a ring. Threads: plain values and functions.
+// Cuts the ops of a transfer into chunks of a ring (StagingRing). Threads: plain values and
+// functions.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -38,8 +39,8 @@ inline std::uint32_t pinAt(const core::Op& op, OpEnd end) {
 }
 
 // Fills a chunk with ops from `at` on, and moves `at` behind them. `storage` is the end whose
-// addresses are in storage: a piece lies in the chunk as it lies in a page of the storage, so that
-// storage can be read and written directly.
+// addresses are in storage. A piece has the same offset within a page in the chunk as in the
+// storage, so that storage can be read and written directly.
 ChunkPlan fillChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
                     OpEnd storage);
 // Does the same as fillChunk() without gaps, for memory that is copied.

@@ -264,7 +264,8 @@ void StagingLink::giveUpWholes(const StagedJob& job) {
   }
 }
 
-// Gets the rings that the job needs. `wait`: the peer has not lent its ring yet.
+// Gets the rings that the job needs. `wait`: there is no memory for this end's ring now, or the
+// peer has not lent its ring yet.
 Status StagingLink::prepareRings(StagedJob& job, bool& wait) {
   const auto peers = peers_.find(job.place);
   if (job.place && (refused_.contains(job.place) ||
@@ -484,7 +485,7 @@ Status StagingLink::ask(std::uint32_t number, bool store) {
 Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
   const Chunk& chunk = chunks_[number];
   const StagedJob& job = *chunk.job;
-  // With itself as peer, an agent has the pins of both ends.
+  // If an agent is its own peer, it has the pins of both ends.
   const bool remote_end = (job.writes()) == (kind == OpKind::kWrite) && self_;
   std::vector<core::Op> ops;
   for (const ChunkPiece& piece : chunk.plan.pieces)

@@ -90,8 +90,8 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
     std::vector<core::Op> sorted = {};       // behind `ops`, by the place in the objects
     std::vector<std::uint64_t> wholes = {};  // of objects larger than a chunk, in their order
   };
-  // The use of the chunk with one number in both rings, or of neighbouring chunks as one large
-  // chunk.
+  // The job and the stage of one chunk. If the job uses two rings, the chunk has this number in
+  // both. Neighbouring chunks may be used as one large chunk.
   struct Chunk {
     StagedJob* job = nullptr;
     ChunkStep step = ChunkStep::kFree;
@@ -126,8 +126,8 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   Status startStorage(std::uint32_t number, OpKind kind);
   Status startMove(std::uint32_t number);
   Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
-  // The number and size of the chunks that a job of this end can use. With two rings, the smaller
-  // values of both.
+  // The number and size of the chunks that a job of this end can use. If the job goes through two
+  // rings, these are the smaller values of both.
   StagingRing sizes(const StagedJob& job) const;
   static ChunkPlan cut(StagedJob& job, std::uint64_t chunk_bytes);
   void failJob(StagedJob& job, Error why);

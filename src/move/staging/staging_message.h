@@ -59,7 +59,8 @@ struct StoragePiece {
   std::uint64_t bytes = 0;
   std::uint64_t generation = 0;  // of the pin, because a later pin may get its number
 };
-// Asks the other end to read its storage into a chunk of the lent ring, or to write a chunk to it.
+// Asks the other end to read its storage into a chunk of the lent ring, or to write a chunk to its
+// storage.
 struct StorageRequest {
   static constexpr std::string_view kName = "storage request";
   RingPlace place = {};

@@ -188,7 +188,7 @@ void StagingServer::progress() {
   for (std::uint32_t i = 0; i < served_.size(); ++i) {
     if (served_[i].waits()) {
       const bool packed = isPacked(*served_[i].request);
-      // One copy in each round, so that other threads get the lock.
+      // Makes one packed copy in each progress(), so that other threads get the lock.
       if (!packed || !std::exchange(copied, true)) start(i);
     }
     if (served_[i].ended) answer(i);

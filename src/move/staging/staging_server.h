@@ -28,7 +28,8 @@ class StagingServer final : private HopOwner {
   void take(StorageRequest&& request);
   void take(const StorageCancel& cancel);
   void take(const WholeEnd& end);
-  // Asks for the lent rings back. Returns how long the peer has kept one of them nevertheless.
+  // Asks for the lent rings back. Returns for how long the peer has kept a recalled ring: the
+  // longest such time, or 0.
   Duration recall();
   void progress();
   void close();
@@ -64,7 +65,7 @@ class StagingServer final : private HopOwner {
   const RingSource ring_;
   std::map<RingPlace, LentRing> lent_;
   std::vector<RingPlace> wanted_;                  // by requests without an answer, in their order
-  std::vector<Served> served_;                     // by the first chunk
+  std::vector<Served> served_;                     // indexed by the request's first chunk
   std::map<std::uint64_t, std::uint64_t> wholes_;  // the peer's numbers, and this agent's
 };
 

@@ -17,7 +17,7 @@ CUresult finish(World& world, std::size_t bytes, bool pageable) {
   return CUresult::kSuccess;
 }
 
-// The fault "overrun" affects only copies of at most so many bytes.
+// The fault "overrun" affects only copies of at most this many bytes.
 constexpr std::size_t kMostOverrun = 128U << 10U;
 
 // Whether the copy writes a byte behind its end, as planned.

@@ -25,7 +25,7 @@ struct PtxVersion {
   int driver;
   int ptx;  // 10 * major + minor
 };
-// The newest PTX that a driver reads.
+// The newest PTX version that each driver version reads.
 constexpr std::array kPtxVersions{PtxVersion{13000, 90}, PtxVersion{12040, 84},
                                   PtxVersion{12000, 80}, PtxVersion{11000, 70}, PtxVersion{0, 65}};
 constexpr int kTarget = 90;

@@ -19,7 +19,8 @@ class Faults {
 
   // Reads "cuMemcpyAsync:3:700,cuMemAlloc:1:2": the third copy and the first allocation fail.
   void plan(const std::string& text);
-  // The `nth` call from now on returns `code`; 0: each call does. The code 0 ends all failures.
+  // The `nth` call of `call` from now on returns `code`; if `nth` is 0, each does. The code 0 ends
+  // the failures of `call`.
   void plan(const std::string& call, unsigned nth, int code);
 
   // Counts a call, and returns its planned failure or kSuccess.

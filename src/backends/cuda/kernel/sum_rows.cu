@@ -38,8 +38,8 @@ struct Sums {
   }
 };
 
-// The two words of each stripe that a lane reads. If the stripes are aligned to 16 bytes, they are
-// neighbours, and one access reads both. Otherwise each half of the stripe has one of them.
+// The two words of each stripe that a lane reads. If the stripes are aligned to 16 bytes, the words
+// are neighbours, and one access reads both. Otherwise each half of the stripe has one of them.
 struct Words {
   bool wide;
   std::uint32_t first, second;
