@@ -1,6 +1,6 @@
 // Groups of hundreds of members at a running etcd. The members are threads of one process; each has
 // a place and connections of its own. Measures the times of forming, barriers, a gather
-// and goodbyes, the calls and events that they cost etcd, and a member's memory.
+// and goodbyes, and a member's memory. Also counts etcd's calls for forming and for a barrier.
 //   etcd_crowd http://127.0.0.1:2379 [members...]        (default 16 64 256 1024)
 #include <barrier>
 #include <cstdlib>

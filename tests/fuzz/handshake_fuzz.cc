@@ -1,5 +1,5 @@
-// Any bytes from a stranger in a handshake, at a dialer and at a listener: no crash, no session, a
-// closed or waiting socket, and no more memory than the small limit.
+// A stranger sends any bytes in a handshake, to a dialer and to a listener. Nothing crashes and no
+// session begins. The connection closes once, at the latest when the stranger leaves.
 #include <sys/socket.h>
 #include <unistd.h>
 

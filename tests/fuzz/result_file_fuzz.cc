@@ -1,4 +1,5 @@
-// Any bytes as a result file or a row: no crash, and an accepted one is written again unchanged.
+// Any bytes as a result file or a row: no crash. An accepted one keeps its values when it is
+// written and read again, except that an empty fingerprint is filled in.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

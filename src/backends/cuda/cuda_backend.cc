@@ -15,8 +15,8 @@
 namespace viaduct::cuda {
 namespace {
 
-// The pause before lookLater() looks for ended batches. Over a bus a callback can come as late as
-// the end of all batches in flight, and the bus would be idle until then.
+// lookLater() looks for ended batches after this pause. Over a bus, a callback may come only when
+// all batches in flight have ended, and the bus is then idle.
 constexpr std::chrono::milliseconds kLookEvery{1};
 
 Error refused(const Segment& memory, std::string detail, std::string remedy) {

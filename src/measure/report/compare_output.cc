@@ -49,7 +49,8 @@ std::string batchOf(const RowComparison& row) {
   return bothOf(fmt::to_string(row.a.batch_size), fmt::to_string(row.b.batch_size));
 }
 
-// Says what sets a row apart, such as "kv-paged, Llama-3.1-8B, ...". Empty for blocks of pairs.
+// Names a row's scheme and kind, such as "kv-paged, Llama-3.1-8B, ...". Leaves out the scheme
+// `pairwise`, so that a pairwise row of plain blocks has an empty text.
 std::string kindOf(const RowComparison& row) {
   const std::string kind = kindText(row.a);
   if (row.a.scheme == Row{}.scheme) return kind;
