@@ -57,7 +57,7 @@ struct Settings {
   std::uint32_t copy_threads = 0;       // threads for copies on this host; 0: by cores
   Toggle wide_copies = Toggle::kAuto;   // writes past the cache; auto: if the data was not in it
   std::uint64_t populate = std::uint64_t{4} << 30U;            // most bytes populated ahead of use
-  std::chrono::milliseconds detect = std::chrono::seconds(2);  // silence after which a peer is lost
+  std::chrono::milliseconds detect = std::chrono::seconds(2);  // a peer is lost after 3/4 of it
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post without its own
   std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from a deadline to the end
   std::chrono::microseconds spin = std::chrono::microseconds(50);    // polling before a wait sleeps

@@ -191,7 +191,9 @@ constexpr std::array kAgentRows{
                 "own value."),
             checkMinChunk),
     core::durationSetting<&Settings::detect, 20, 24 * kHour>(
-        "VIADUCT_DETECT", "2s", "A peer that is silent for this long is lost."),
+        "VIADUCT_DETECT", "2s",
+        "A peer is lost after three quarters of this time to all of it without a frame. Set it to "
+        "at least twice the longest pause of a healthy peer."),
     core::durationSetting<&Settings::deadline, 1, 365 * 24 * kHour>(
         "VIADUCT_DEADLINE", "30s", "Time limit of a post that names no deadline."),
     core::durationSetting<&Settings::grace, 1, kHour>(
