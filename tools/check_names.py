@@ -6,6 +6,9 @@ usage: check_names.py [ROOT]
 The name of a class, struct, union, enum or alias in FOLDERS is the name of no other type there or
 in the public API, nested types included. A forward declaration and an alias that only shortens a
 name, such as `using Phase = core::LinkState::Phase`, are no types of their own.
+
+A type also has one fields() (base/fields.h) and one describe() (base/json.h) in all folders. The templates that call
+a second one have the same name in the linker's eyes, which takes either of them.
 """
 import collections
 import pathlib
@@ -26,6 +29,8 @@ TYPE = re.compile(
     re.MULTILINE,
 )
 ALIAS = re.compile(r"^\s*using\s+(?P<name>\w+)\s*=\s*(?P<meaning>[^;]+);", re.MULTILINE)
+LISTED = re.compile(r"\b(?P<list>fields|describe)\((?:auto& \w+, )?(?:base::)?Is<(?:\w+::)*(?P<name>\w+)> auto&")
+LISTING = ("src", "apps")
 COMMENT = re.compile(r"//[^\n]*")
 
 
@@ -53,8 +58,22 @@ def definitions(root):
     return out
 
 
+def second_lists(root):
+    """Complaints about types with two lists of fields."""
+    places = collections.defaultdict(list)
+    for folder in LISTING:
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix in SOURCES:
+                text = COMMENT.sub("", file.read_text())
+                for found in LISTED.finditer(text):
+                    line = text.count("\n", 0, found.start()) + 1
+                    places[found["list"], found["name"]].append(f"{file.relative_to(root)}:{line}")
+    return [f"{lines[-1]}: {name} already has a {kind}() at {', '.join(lines[:-1])}"
+            for (kind, name), lines in places.items() if len(lines) > 1]  # fmt: skip
+
+
 def check(root):
-    found = []
+    found = second_lists(root)
     for name, lines in definitions(root).items():
         ours = [line for line in lines if line.startswith(FOLDERS)]
         if ours and len(lines) > 1 and name not in SHARED:

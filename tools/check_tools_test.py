@@ -125,6 +125,15 @@ class Names(unittest.TestCase):
         self.assertEqual(len(self.found({"src/move/a.h": "struct A {\n};\nstruct A {\n"})), 1)
         self.assertEqual(len(self.found({**first, "include/viaduct/a.h": "struct Batch {\n"})), 1)
 
+    def test_a_second_list_of_fields_is_found(self):
+        first = {"src/move/a.h": "auto fields(base::Is<PathShare> auto& s) {\n"}
+        second = {"src/measure/b.cc": "auto fields(base::Is<viaduct::PathShare> auto& s) {\n"}
+        self.assertEqual(self.found(first), [])
+        self.assertEqual(self.found(first | second),
+                         ["src/move/a.h:1: PathShare already has a fields() at src/measure/b.cc:1"])
+        other = {"src/measure/b.cc": "void describe(auto& json, base::Is<PathShare> auto& s) {\n"}
+        self.assertEqual(self.found(first | other), [])
+
     def test_what_is_no_second_meaning_passes(self):
         first = {"src/move/a.h": "struct Batch {\n  enum class Kind { kOne };\n};\n"}
         for file, text in {

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
+#include "base/path_fields.h"
+
 // base::Fields finds the fields() functions below by argument-dependent lookup, so these stay
 // outside of the unnamed namespace.
 namespace viaduct {
-
-auto fields(base::Is<PathShare> auto& s) {
-  return std::tie(s.backend, s.way, s.rail, s.bytes, s.ops, s.injected, s.batches, s.stage,
-                  s.by_kernel);
-}
 
 auto fields(base::Is<SocketStatistics> auto& s) {
   return std::tie(s.sockets, s.sent_bytes, s.received_bytes, s.sent_segments, s.repeated_segments,

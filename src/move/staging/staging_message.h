@@ -15,18 +15,9 @@
 
 #include "base/bytes.h"
 #include "base/fields.h"
+#include "base/path_fields.h"
 
-namespace viaduct {
-
-inline constexpr std::size_t kMaxShareText = 255;  // each text of a share
-
-auto fields(base::Is<PathShare> auto& s) {
-  return base::list(base::cutTo(kMaxShareText, s.backend), base::cutTo(kMaxShareText, s.way),
-                    base::cutTo(kMaxShareText, s.rail), s.bytes, s.ops, s.injected, s.batches,
-                    s.by_kernel);
-}
-
-namespace move {
+namespace viaduct::move {
 
 // The most pieces of one chunk, so that a request fits into a frame of the session.
 inline constexpr std::size_t kMostPieces = 1024;
@@ -125,5 +116,4 @@ base::Bytes encode(const StagingMessage& message);
 // another version or kind: kUnsupported.
 Result<StagingMessage> decodeStaging(std::span<const std::byte> bytes);
 
-}  // namespace move
-}  // namespace viaduct
+}  // namespace viaduct::move
