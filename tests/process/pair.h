@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/unseen_order.h"
 #include "process/process.h"
 #include "process/storm.h"
-#include "process/unseen_order.h"
 #include "process/words.h"
 #include "support/bytes.h"
 
@@ -57,11 +57,11 @@ class Survivor {
     std::vector<std::byte> own;
     std::unique_ptr<Pin> pin;
     std::ptrdiff_t differ(int from) const {
-      const UnseenOrder ignored;
+      const base::UnseenOrder ignored;
       return static_cast<std::ptrdiff_t>(countOther(pin->bytes(), static_cast<std::byte>(from)));
     }
     void fill(int with) const {
-      const UnseenOrder ignored;
+      const base::UnseenOrder ignored;
       std::memset(pin->data(), with, pin->size());
     }
   };

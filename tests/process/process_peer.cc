@@ -21,11 +21,11 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/unseen_order.h"
 #include "core/setting_row.h"
 #include "device/driver_memory.h"
 #include "process/eight_layers.h"
 #include "process/storm.h"
-#include "process/unseen_order.h"
 #include "process/words.h"
 #include "support/bytes.h"
 
@@ -175,14 +175,14 @@ Answer protect(State& state, const Words& in) {
 // fill LABEL BYTE
 Answer fill(State& state, const Words& in) {
   const Pin& pin = state.pins.at(in.at(1));
-  const viaduct::testing::UnseenOrder ignored;
+  const viaduct::base::UnseenOrder ignored;
   std::memset(pin.data(), static_cast<int>(number(in.at(2))), pin.size());
   return std::string();
 }
 
 // differ LABEL BYTE: answers the number of bytes with another value
 Answer differ(State& state, const Words& in) {
-  const viaduct::testing::UnseenOrder ignored;
+  const viaduct::base::UnseenOrder ignored;
   return std::to_string(viaduct::testing::countOther(state.pins.at(in.at(1)).bytes(),
                                                      static_cast<std::byte>(number(in.at(2)))));
 }

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/unseen_order.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -56,6 +58,7 @@ Status ChangingWords::change(std::uint64_t set) {
 }
 
 std::vector<ChangedWord> ChangingWords::words(std::uint64_t set) const {
+  const base::UnseenOrder ignored;
   std::vector<ChangedWord> out = places_;
   for (ChangedWord& word : out) {
     const std::span<std::byte> at = facts_.contents.wordAt(facts_.end, set, word);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/unseen_order.h"
 #include "measure/workload/collective.h"
 
 namespace viaduct::measure {
@@ -182,6 +183,7 @@ std::vector<ChangedWord> StreamContents::places(std::uint32_t stream, base::Rand
 
 Status StreamContents::change(const StreamEnd& end, std::uint64_t set,
                               std::span<const ChangedWord> words) const {
+  const base::UnseenOrder ignored;
   for (const ChangedWord& word : words) {
     const std::span<std::byte> at = wordAt(end, set, word);
     std::memcpy(at.data(), &word.value, at.size());

@@ -1,6 +1,6 @@
-// TSan knows no order between a test's accesses to pinned memory and those of a peer's transfers,
+// TSan knows no order between an owner's accesses to pinned memory and those of a peer's transfers,
 // since the order comes from the peer's process. Its reports would be false, and each one stops the
-// process for longer than some tests allow. Threads: one at a time.
+// process for longer than some tests allow. Empty without TSan. Threads: one at a time.
 #pragma once
 
 #include "base/under_tsan.h"
@@ -13,7 +13,7 @@ extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
 extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 #endif
 
-namespace viaduct::testing {
+namespace viaduct::base {
 
 // While the object lives, TSan ignores the accesses of this thread.
 class UnseenOrder {
@@ -35,4 +35,4 @@ class UnseenOrder {
   UnseenOrder& operator=(const UnseenOrder&) = delete;
 };
 
-}  // namespace viaduct::testing
+}  // namespace viaduct::base
