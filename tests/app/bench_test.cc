@@ -422,7 +422,8 @@ TEST_F(BenchCommand, IntervalsArePrintedAndStandInTheRow) {
   EXPECT_EQ(run.finish(), 0) << run.err();
   for (const char* backend : {"local", "tcp"})
     EXPECT_TRUE(has(run.out(), std::string(backend) + " write 3 x 4 KiB: 0.00 to 0.")) << run.out();
-  for (const Json& row : results().at("rows")) {
+  const Json all = results();
+  for (const Json& row : all.at("rows")) {
     double end = 0, bytes = 0;
     for (const Json& interval : row.at("intervals")) {
       EXPECT_EQ(interval.at("start_s"), end);
