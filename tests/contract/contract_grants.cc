@@ -6,6 +6,7 @@
 
 #include "agent/agent_impl.h"
 #include "agent/peers/peer_impl.h"
+#include "base/unseen_order.h"
 #include "contract/backend_contract.h"
 #include "support/agent_of_a_clock.h"
 #include "support/bytes.h"
@@ -192,10 +193,12 @@ TEST_P(GrantContract, ATransferInFlightEndsFenced) {
     auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*from), whole(*there));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
-    if (round % 2 == 1)
+    if (round % 2 == 1) {
+      const base::UnseenOrder ignored;  // looks while the transfer writes
       while (testing::countOther(there->bytes().first(4096), static_cast<std::byte>(round)) != 0 &&
              transfer->state() == TransferState::kRunning)
         std::this_thread::yield();
+    }
     ASSERT_TRUE(b_->revokeCard(card_));
     const std::vector<std::byte> then(there->bytes().begin(), there->bytes().end());
     const Status ended = transfer->wait(60s);
