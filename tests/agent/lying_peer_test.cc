@@ -26,11 +26,13 @@ namespace {
 using namespace std::chrono_literals;
 using agent::FrameRule, agent::FrameType, agent::kFrameRules;
 
+// No session ends for its silence here: a slow build may keep a liar silent for long.
 class LyingPeerTest : public ::testing::TestWithParam<bool> {
  protected:
   LyingPeerTest()
-      : agent_(*Agent::open({.name = "agent", .secret = "ours", .note_backlog = 256 << 20})),
-        bystander_(*Agent::open({.name = "bystander", .secret = "ours"})),
+      : agent_(*Agent::open(
+            {.name = "agent", .secret = "ours", .detect = 20s, .note_backlog = 256 << 20})),
+        bystander_(*Agent::open({.name = "bystander", .secret = "ours", .detect = 20s})),
         to_agent_(*bystander_.importCard(agent_.exportCard())) {
     const Status ready = to_agent_.ready(20s);
     EXPECT_TRUE(ready) << ready.error().text();

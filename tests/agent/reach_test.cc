@@ -172,7 +172,7 @@ TEST_F(Reach, TheEventDescriptorTellsOfEarlierNotes) {
 
 TEST_F(Reach, NotesForAPeerThatDoesNotComeAreBounded) {
   const std::vector<std::byte> large(kMaxNoteBytes);
-  ASSERT_TRUE(peer_.note(large, 20ms));
+  ASSERT_TRUE(peer_.note(large, 500ms));
   const Status full = peer_.note(large, kLong);
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code, Code::kBusy);
