@@ -77,10 +77,12 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
     }
     start();
   }
+  static std::string victims() {
+    return "name=victim backends=tcp,file,cuda detect=" + std::to_string(kDetect / 1ms) +
+           " VIADUCT_CUDA_LIBRARY=" + kFakeCuda + " VIADUCT_CUDA_KERNEL_BELOW=0";
+  }
   void start() {
-    victim_.emplace(std::string("name=victim backends=tcp,file,cuda detect=" +
-                                std::to_string(kDetect / 1ms) + " ") +
-                    "VIADUCT_CUDA_LIBRARY=" + kFakeCuda + " VIADUCT_CUDA_KERNEL_BELOW=0");
+    victim_.emplace(victims());
     victim_->must("memory memory " + std::to_string(kBytes));
     victim_->must("file file " + folder_.path() + "/victims " + std::to_string(kBytes));
     if (scene().uses("gpu")) victim_->must("gpu gpu " + std::to_string(kBytes) + " 1");
@@ -88,6 +90,15 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
     victim_->must("ready survivor 20000");
     const auto ready = peer().ready(20s);
     ASSERT_TRUE(ready) << ready.error().text();
+  }
+  // A process that was stopped between two posts would make its next post once it is admitted
+  // again. It is not admitted while another process has its name.
+  void resumeUntilTheStormHasEnded() {
+    PeerProcess other(victims());
+    other.must("import " + toHex(agent_->exportCard()));
+    other.must("ready survivor 20000");
+    victim_->process().resume();
+    victim_->must("calm t 20000");
   }
   Peer peer() { return *agent_->peer("victim"); }
   Result<Transfer> plan() {
@@ -209,7 +220,7 @@ TEST_P(StagingDies, TheInitiatorOfATransfer) {
   expectInTime(struck, "the session ended");
   waitSettled();
   ownBytesBecome(0x3D);
-  if (!kills()) victim_->process().resume();
+  if (!kills()) resumeUntilTheStormHasEnded();
   ASSERT_TRUE(kills() || peer().ready(20s));
   expectOwnBytesAre(0x3D);
   expectWorksAgain();
