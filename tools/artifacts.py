@@ -101,7 +101,7 @@ def artifact_package(folder, path, version):
 
 
 def header_versions(folder):
-    """Of a folder of tools/debian_files.sh: the versions of libraries that a wheel built with it holds."""
+    """The versions of the libraries that a wheel holds if it was built with this folder of tools/debian_files.sh."""
     rows = (line.split() for line in (folder / "versions").read_text().splitlines())
     return {name: version for name, version in rows if name in IN_WHEEL}
 

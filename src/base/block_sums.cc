@@ -1,7 +1,6 @@
 #include "base/block_sums.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <numeric>
 #include <vector>
