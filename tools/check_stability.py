@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Fails when something that a release has promised is gone or different: docs/stability.md.
 
-    check_stability.py [ROOT]            compares the tree with tools/stable.txt
-    check_stability.py --write [ROOT]    writes tools/stable.txt; ./dev release does it
+    check_stability.py [ROOT]
+
+compares the tree with tools/stable.txt, which ./dev release writes.
 
 A promise is one line, such as "flag bench --batch". New lines break nothing. Before the first release nothing is
-promised, and the file is absent.
+promised, and the file is absent. Without the compiler of cpp_headers.py the C++ interface is not compared.
 """
 import pathlib
 import re
 import sys
+
+import cpp_headers
 
 STABLE = "tools/stable.txt"
 SECTION = re.compile(r"^## `(viaduct [a-z ]+|nixlbench)`\n(.*?)(?=^## |\Z)", re.M | re.S)
@@ -77,6 +80,7 @@ def c_interface(root):
     text = re.sub(r"/\*.*?\*/", "", read(root, "include/viaduct/c.h"), flags=re.S)
     yield from (f"c {one_line(found)}" for found in FUNCTION.findall(text))
     yield from (f"c {name} = {value}" for name, value in re.findall(r"\b(VIADUCT_[A-Z_]+) = (\d+)", text))
+    yield from (f"c typedef {one_line(found)}" for found in re.findall(r"^typedef (?!struct)([^{};]+);", text, re.M))
     for name, fields in STRUCT.findall(text):
         for index, field in enumerate(one_line(one) for one in fields.split(";") if one.strip()):
             yield f"c struct {name} {index} {field}"
@@ -84,7 +88,8 @@ def c_interface(root):
 
 def promises(root):
     out = set()
-    for kind in (flags, settings, metrics, result_fields, exit_codes, findings, c_interface):
+    kinds = [flags, settings, metrics, result_fields, exit_codes, findings, c_interface]
+    for kind in kinds + ([cpp_headers.cpp_interface] if cpp_headers.is_readable() else []):
         found = set(kind(root))
         if not found:
             raise ValueError(f"check_stability.py finds no promise of the kind {kind.__name__}: its source has another form")
@@ -100,17 +105,16 @@ def check(root):
     path = root / STABLE
     if not path.exists():
         return []
+    promised = path.read_text(encoding="utf-8").splitlines()
+    if not cpp_headers.is_readable():
+        print(f"the C++ interface is not compared: there is no {cpp_headers.COMPILER}")
+        promised = [line for line in promised if not line.startswith("c++ ")]
     return [f"{line}: promised by a release, and gone or different now"
-            for line in sorted(set(path.read_text(encoding="utf-8").splitlines()) - promises(root))]  # fmt: skip
+            for line in sorted(set(promised) - promises(root))]  # fmt: skip
 
 
 def main():
-    words = [word for word in sys.argv[1:] if word != "--write"]
-    root = pathlib.Path(words[0]) if words else pathlib.Path(__file__).resolve().parent.parent
-    if "--write" in sys.argv:
-        (root / STABLE).write_text(text_of(root), encoding="utf-8")
-        return 0
-    found = check(root)
+    found = check(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

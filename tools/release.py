@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 import check_stability
+import cpp_headers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHANGELOG = "CHANGELOG.md"
@@ -112,6 +113,8 @@ def prepare(root, version, dry_run):
     if is_prepared(root, version):
         print(f"HEAD is the commit of {version}")
         return
+    if not cpp_headers.is_readable():
+        raise Refused(f"{cpp_headers.COMPILER} records the C++ interface, and is not here; install it, or begin on a system that has it")
     changelog, entries = cut_changelog((root / CHANGELOG).read_text(), version, release_date())
     files = changed_files(root, version)
     print(f"the version becomes {version}, from {version_of(root)}, in {len(files)} files")

@@ -13,9 +13,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 import artifacts
+import cpp_headers
 import release
 
 for program in ("git", "dpkg-deb", "dpkg-scanpackages"):
@@ -93,6 +95,12 @@ class Prepare(unittest.TestCase):
         os.environ["SOURCE_DATE_EPOCH"] = "1795000000"
         self.addCleanup(os.environ.pop, "SOURCE_DATE_EPOCH")
 
+        # check_stability_test.py reads headers. Here their compiler may be missing.
+        for name, value in (("is_readable", lambda: True), ("cpp_interface", lambda root: ["c++ function f int ()"])):
+            patch = unittest.mock.patch.object(cpp_headers, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
     def test_the_version_stands_in_every_file(self):
         root = tree()
         prepare(root, "0.2.0")
@@ -105,7 +113,7 @@ class Prepare(unittest.TestCase):
         self.assertEqual(read["python/viaduct/nixl/packages/x/METADATA"], "Version: 1.4.0+viaduct.0.2.0\n")
         promises = (root / "tools/stable.txt").read_text()
         self.assertIn("flag viaduct bench --batch\n", promises)
-        self.assertEqual(len(promises.splitlines()), 8)
+        self.assertEqual(len(promises.splitlines()), 9)
         self.assertEqual(release.git(root, "log", "-1", "--format=%s").strip(), "Release 0.2.0")
         self.assertEqual(release.git(root, "status", "--porcelain"), "")
 
@@ -159,6 +167,10 @@ class Prepare(unittest.TestCase):
     def test_a_changelog_without_entries_is_refused(self):
         for text in ("# Changelog\n", "# Changelog\n\n## Unreleased\n\nSoon.\n\n## 0.1.0, 2026-01-02\n\n- One.\n"):
             self.assertIn("no entries under Unreleased", self.refused(tree(**{"CHANGELOG.md": text}), "0.2.0"))
+
+    def test_a_promise_that_cannot_be_written_is_refused(self):
+        with unittest.mock.patch.object(cpp_headers, "is_readable", lambda: False):
+            self.assertIn("clang++-19 records the C++ interface, and is not here", self.refused(tree(), "0.2.0"))
 
     def test_this_repository_shows_one_version(self):
         version = release.version_of(release.ROOT)
