@@ -100,6 +100,10 @@ class TcpStoreServer::Impl {
     const auto held = loop_->hold();
     return use(*this);
   }
+  void carryOutHeld() {
+    for (Change& change : std::exchange(held_, {}))
+      if (keys_[change.key] == change.expected) keys_[change.key] = std::move(change.desired);
+  }
   void closeAllHeld() {
     while (!guests_.empty()) drop(guests_.begin()->first);
   }
@@ -117,6 +121,10 @@ class TcpStoreServer::Impl {
   Fault fault_ = Fault::kNone;
 
  private:
+  // A COMPARE_SET.
+  struct Change {
+    std::string key, expected, desired;
+  };
   struct Guest {
     base::Fd socket;
     base::Poller::Id watch = 0;
@@ -220,9 +228,7 @@ class TcpStoreServer::Impl {
     if (kind == Kind::kSet) {
       put(key, first);
     } else if (kind == Kind::kCompareSet) {
-      const bool stores = at == keys_.end() ? first.empty() : at->second == first;
-      if (stores) keys_[key] = second;
-      text(id, stores ? second : at == keys_.end() ? first : at->second);
+      compareSet(id, {key, first, second});
     } else if (kind == Kind::kGet) {
       if (at == keys_.end() && dialect_ == Dialect::kFirst) in.wrong = "GET of a missing key";
       if (in.wrong.empty()) text(id, at == keys_.end() ? "" : at->second);
@@ -232,6 +238,14 @@ class TcpStoreServer::Impl {
       in.wrong = "a query that our client does not use";
     }
     return true;
+  }
+  void compareSet(int id, Change change) {
+    const auto at = keys_.find(change.key);
+    const std::string now = at == keys_.end() ? "" : at->second;
+    if (now != change.expected) return text(id, at == keys_.end() ? change.expected : now);
+    if (fault_ == Fault::kHolds) return held_.push_back(std::move(change));
+    keys_[change.key] = change.desired;
+    if (fault_ != Fault::kLoses) text(id, change.desired);
   }
   bool await(int id, QueryReader& in) {
     const auto count = in.in.get<std::uint64_t>();
@@ -285,6 +299,7 @@ class TcpStoreServer::Impl {
   base::Poller::Id watch_ = 0;
   std::map<int, Guest> guests_;
   std::map<std::string, std::set<int>> waiting_;
+  std::vector<Change> held_;
 };
 
 TcpStoreServer::TcpStoreServer(Dialect dialect) : impl_(std::make_unique<Impl>(dialect)) {}
@@ -295,6 +310,9 @@ void TcpStoreServer::kill() { impl_->kill(); }
 void TcpStoreServer::start() { impl_->start(); }
 void TcpStoreServer::setFault(Fault fault) {
   impl_->with([&](Impl& impl) { impl.fault_ = fault; });
+}
+void TcpStoreServer::carryOutHeld() {
+  impl_->with([](Impl& impl) { impl.carryOutHeld(); });
 }
 void TcpStoreServer::closeAll() {
   impl_->with([](Impl& impl) { impl.closeAllHeld(); });

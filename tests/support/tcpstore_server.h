@@ -19,6 +19,8 @@ class TcpStoreServer {
     kSilent,    // reads queries and answers none
     kTruncate,  // sends the first byte of each answer of several bytes, and closes the connection
     kForeign,   // answers each query with a text of HTTP
+    kLoses,     // carries out changes by COMPARE_SET, and does not answer them
+    kHolds,     // keeps changes by COMPARE_SET for carryOutHeld(), and does not answer them
   };
 
   explicit TcpStoreServer(meet::tcpstore::Dialect dialect);
@@ -30,7 +32,8 @@ class TcpStoreServer {
   void kill();                 // closes all connections and forgets all keys
   void start();                // after kill(), at the same port
   void setFault(Fault fault);  // for queries that come later
-  void closeAll();             // closes all connections, and keeps the keys
+  void carryOutHeld();
+  void closeAll();  // closes all connections, and keeps the keys
 
   std::uint64_t queries();      // since the start, all kinds
   std::uint64_t connections();  // accepted since the start

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "meet/groups/group.h"
@@ -54,6 +55,12 @@ class TcpStore : public ::testing::TestWithParam<Dialect> {
                              .owner = "gone",
                              .present = true,
                              .entry = {.identity = "another boot|1 2", .value = value}});
+  }
+
+  Head head() {
+    const auto out = decodeRecord<Head>(server_.all()[kKey]);
+    EXPECT_TRUE(out);
+    return out ? *out : Head{};
   }
 
   TcpStoreServer server_{GetParam()};
@@ -159,6 +166,32 @@ TEST_P(TcpStore, AFrozenOwnerLosesItsNameAndLeavesItToTheNext) {
     ASSERT_TRUE(found) << found.error().text();
     EXPECT_EQ(*found, "new");
   }
+}
+
+// Otherwise the name would stay taken while this process lives, because the process answers for it.
+TEST_P(TcpStore, AClaimWhoseAnswerIsLostLeavesTheNameFree) {
+  const auto publisher = place();
+  server_.setFault(Fault::kLoses);
+  EXPECT_FALSE(publisher->publish("n", "lost", 500ms));
+  server_.setFault(Fault::kNone);
+  const auto begun = Clock::now();
+  const auto entry = publisher->publish("n", "v", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  EXPECT_LT(Clock::now() - begun, kLease);
+}
+
+TEST_P(TcpStore, AClaimThatTheStoreCarriesOutLateLeavesTheNameFree) {
+  const auto publisher = place();
+  server_.setFault(Fault::kHolds);
+  EXPECT_FALSE(publisher->publish("n", "late", 500ms));
+  server_.setFault(Fault::kNone);
+  for (const auto end = Clock::now() + kLong; !server_.all().contains(kKey);) {
+    ASSERT_LT(Clock::now(), end) << "the late change is not prevented";
+    std::this_thread::sleep_for(5ms);
+  }
+  server_.carryOutHeld();
+  EXPECT_FALSE(head().present);
+  EXPECT_TRUE(publisher->publish("n", "v", kLong));
 }
 
 TEST_P(TcpStore, EachCallCostsFewQueries) {

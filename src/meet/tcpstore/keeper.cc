@@ -21,6 +21,8 @@ namespace viaduct::meet::tcpstore {
 namespace {
 
 constexpr std::chrono::seconds kGoodbye{1}, kStepTime{3};
+// A withdrawal that the store has not answered is tried again after this time.
+constexpr std::chrono::seconds kAgain{1};
 // A store counts as lost after this much silence beyond the lease, as an etcd does.
 constexpr std::chrono::seconds kPatience{5};
 
@@ -91,6 +93,14 @@ void Keeper::remove(const std::shared_ptr<KeptName>& name) {
   leave(name);
 }
 
+void Keeper::undo(const std::shared_ptr<KeptName>& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    left_.push_back(name);
+  }
+  wake();
+}
+
 std::vector<std::shared_ptr<KeptName>> Keeper::names() {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<KeptName>> out;
@@ -126,6 +136,7 @@ bool Keeper::connected() {
       pauses_.reset();
       heard_ = Clock::now();
       check();
+      withdrawLeft();
       return true;
     }
     opened = set.error();
@@ -140,7 +151,9 @@ bool Keeper::connected() {
 bool Keeper::answered() {
   const auto all = names();
   const bool strayed = std::ranges::any_of(all, [](const auto& name) { return !name->ours; });
-  const auto until = strayed ? Clock::now() + lease_ : Clock::time_point::max();
+  const auto until = hasLeft() ? Clock::now() + kAgain
+                     : strayed ? Clock::now() + lease_
+                               : Clock::time_point::max();
   const auto asked = connection_->ask(waitQuery(connection_->dialect(), keys_.question(answers_)),
                                       Form::kByte, {.until = until, .wake = wake_.get()});
   if (asked && asked->number == 0) {
@@ -241,16 +254,37 @@ void Keeper::withdrawLeft() {
   left_.insert(left_.end(), left.begin(), left.end());
 }
 
+bool Keeper::hasLeft() {
+  const std::lock_guard lock(mutex_);
+  return !left_.empty();
+}
+
 // Withdraws a name. False: the store did not answer.
 bool Keeper::withdraw(KeptName& name) {
   const Wait wait{.until = Clock::now() + kGoodbye,
                   .operation = fmt::format("withdraw {}", name.key)};
+  if (name.unsure_after) {
+    const auto burnt = burn(name, wait);
+    if (!burnt || *burnt) return static_cast<bool>(burnt);
+  }
   const Head gone{.generation = name.head.generation + 1, .owner = owner_};
   const std::string record = encodeRecord(gone);
   const auto now = client_->compareSet(name.key, encodeRecord(name.head), record, wait);
   if (now && *now == record)
     static_cast<void>(client_->set(changeKey(name.key, gone.generation), "1", wait));
   return static_cast<bool>(now);
+}
+
+// Changes the value that our late query expects, so that the query fails. False: there is another
+// value, maybe our head.
+Result<bool> Keeper::burn(const KeptName& name, const Wait& wait) {
+  const Head gone{.generation = name.head.generation, .owner = owner_};
+  const std::string record = encodeRecord(gone);
+  VIADUCT_TRY(const std::string now,
+              client_->compareSet(name.key, *name.unsure_after, record, wait));
+  if (now != record) return false;
+  static_cast<void>(client_->set(changeKey(name.key, gone.generation), "1", wait));
+  return true;
 }
 
 void Keeper::withdrawLeaving() {

@@ -27,10 +27,12 @@ namespace viaduct::meet::tcpstore {
 struct KeptName {
   std::string key = {};
   std::function<void(const Error&)> lost = {};
-  std::mutex mutex = {};  // guards the next three; held during calls to the store
+  std::mutex mutex = {};  // guards the next four; held during calls to the store
   Head head = {};
   bool ours = true;  // the head at the store is ours, as far as we know
   bool over = false;
+  // The value before our head, if the store has not answered whether it took the head.
+  std::optional<std::string> unsure_after = {};
   base::StopFlag leaving{false};  // ends a call to the store
   std::atomic<bool> withdraw_soon{false};
 };
@@ -50,6 +52,8 @@ class Keeper {
   bool keeps(const std::string& key);
   // Withdraws the name, and gives up after a second. No call of `lost` follows.
   void remove(const std::shared_ptr<KeptName>& name);
+  // Withdraws a name that the store may have now, or may get from a late query. Returns at once.
+  void undo(const std::shared_ptr<KeptName>& name);
   void wake();  // after withdraw_soon was set
 
  private:
@@ -62,7 +66,9 @@ class Keeper {
   void publishAgain(KeptName& name, const std::optional<std::string>& found, const Wait& wait);
   void leave(const std::shared_ptr<KeptName>& name);
   bool withdraw(KeptName& name);
+  Result<bool> burn(const KeptName& name, const Wait& wait);
   void withdrawLeft();
+  bool hasLeft();
   void withdrawLeaving();
   void checkSilence(const Error& why);
   std::vector<std::shared_ptr<KeptName>> names();

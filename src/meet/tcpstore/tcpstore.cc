@@ -202,8 +202,13 @@ Result<std::unique_ptr<PublishedName>> TcpStorePlace::claim(const Claim& claim, 
                 .present = true,
                 .entry = {.identity = ownIdentity(), .value = claim.value}};
   const std::string record = encodeRecord(name->head);
-  VIADUCT_TRY(const std::string now, client_->compareSet(key, found.value_or(""), record, wait));
-  if (now != record) return std::unique_ptr<PublishedName>();
+  const auto now = client_->compareSet(key, found.value_or(""), record, wait);
+  if (!now) {
+    name->unsure_after = found.value_or("");
+    keeper_->undo(name);
+    return now.error();
+  }
+  if (*now != record) return std::unique_ptr<PublishedName>();
   stale_.with([&](auto& stale) { stale.erase(key); });
   keeper_->add(name);
   auto out = std::make_unique<TcpStoreName>(keeper_, name);
