@@ -2,9 +2,10 @@
 # `viaduct_options`.
 
 add_library(viaduct_options INTERFACE)
-# clang's -Wconversion includes changes of sign and g++'s does not, so clang gets g++'s meaning.
+# clang's -Wconversion includes changes of sign and g++'s does not, so clang gets g++'s meaning. The
+# stable algorithms of libstdc++ 12 call a deprecated function of its own, of which only clang warns.
 target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
-  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion$<SEMICOLON>-Wno-deprecated-declarations>)
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
