@@ -55,7 +55,7 @@ using CopierPins = std::unordered_map<std::uint32_t, CopierPin>;
 // memory that is not open to its device. So true means that the memory certainly is open to it.
 bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer);
 
-class Copier : private move::Carrier {
+class Copier final : private move::Carrier {
  public:
   Copier(const Settings& settings, std::shared_ptr<OpenGpus> gpus, std::shared_ptr<EndBell> bell);
   Copier(const Copier&) = delete;

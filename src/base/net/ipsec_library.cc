@@ -1,6 +1,10 @@
 // AES-256-GCM of libipsec-mb, which is loaded at its first use where it is installed. Its functions
 // for one processor are exported by name. The library's manager structure has pointers to the same
 // functions, at offsets that differ between its versions.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstring>
 #include <optional>
 
@@ -28,12 +32,20 @@ struct Functions {
   decltype(encrypt) decrypt;
 };
 
+#if defined(__x86_64__)
+// clang 14 does not know these two names for __builtin_cpu_supports().
+bool hasVectorAes() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kWanted = bit_VAES | bit_VPCLMULQDQ;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & kWanted) == kWanted;
+}
+#endif
+
 // The suffix of the fastest functions that this processor can run; null: none.
 const char* variant() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("vaes") && __builtin_cpu_supports("vpclmulqdq"))
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && hasVectorAes())
     return "vaes_avx512";
   if (__builtin_cpu_supports("avx2") && hasFastAes()) return "avx_gen4";
 #endif
