@@ -26,7 +26,8 @@ using Bytes = std::span<const std::byte>;
 template <class T>
 T structIn(Bytes from) {
   T out{};
-  std::memcpy(&out, from.data(), std::min(sizeof out, from.size()));
+  const auto whole = std::as_writable_bytes(std::span(&out, 1));
+  std::ranges::copy(from.first(std::min(sizeof out, from.size())), whole.begin());
   return out;
 }
 
