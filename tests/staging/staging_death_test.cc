@@ -139,10 +139,15 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
     std::printf("%s after %lld ms\n", what, static_cast<long long>(since(struck)));
     EXPECT_LT(Clock::now() - struck, kDetect + kSlack) << what;
   }
-  void waitSettled() {
+  template <class Done>
+  void waitUntil(Done done) {
     const auto end = Clock::now() + 20s;
-    while (!peer().settled() && Clock::now() < end) agent_->poll();
-    EXPECT_TRUE(peer().settled());
+    while (!done() && Clock::now() < end)
+      if (agent_) agent_->poll();
+    EXPECT_TRUE(done());
+  }
+  void waitSettled() {
+    waitUntil([this] { return peer().settled(); });
   }
   // Gives all of the survivor's bytes this value.
   void ownBytesBecome(int value) {
@@ -226,11 +231,52 @@ TEST_P(StagingDies, TheInitiatorOfATransfer) {
   expectWorksAgain();
 }
 
+// The survivor's GPU hangs while it copies between a ring and the survivor's memory. Both stay
+// until the GPU goes on.
+class GpuHangs : public StagingDies {
+ protected:
+  void endWhileTheGpuCopies() {
+    auto transfer = plan();
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    Storm storm(*transfer);
+    waitForStage(*transfer);
+    fakeCudaPause(true);
+    waitUntil([] { return fakeCudaHeld("work") != 0; });
+    strike();
+    ASSERT_TRUE(storm.failure(60s)) << "the transfer still runs";
+  }
+};
+
+TEST_P(GpuHangs, AndItsCopiesFindTheirMemory) {
+  endWhileTheGpuCopies();
+  waitUntil([this] { return !agent_->self()->settled(); });
+  // The ring would be unpinned after a second grace.
+  const auto end = Clock::now() + 3s;
+  while (Clock::now() < end) agent_->poll();
+  EXPECT_FALSE(peer().settled());
+  fakeCudaPause(false);
+  waitSettled();
+  expectWorksAgain();
+}
+
+TEST_P(GpuHangs, WhileTheAgentIsClosed) {
+  endWhileTheGpuCopies();
+  const auto begun = Clock::now();
+  agent_.reset();
+  std::printf("closed after %lld ms\n", static_cast<long long>(since(begun)));
+  fakeCudaPause(false);
+  waitUntil([] { return fakeCudaHeld("work") == 0; });
+}
+
 std::string nameOf(const ::testing::TestParamInfo<std::tuple<Scene, Fault>>& test) {
   const auto& [scene, fault] = test.param;
   return std::string(scene.name) + (fault == Fault::kKill ? "_kill" : "_freeze");
 }
 
+INSTANTIATE_TEST_SUITE_P(InEachStage, GpuHangs,
+                         ::testing::Combine(::testing::Values(kScenes[10], kScenes[17]),
+                                            ::testing::Values(Fault::kKill)),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(InEachStage, StagingDies,
                          ::testing::Combine(::testing::ValuesIn(kScenes),
                                             ::testing::Values(Fault::kKill, Fault::kFreeze)),

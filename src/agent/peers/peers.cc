@@ -151,6 +151,8 @@ Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card, std::vector<G
   return peer;
 }
 
+bool Peers::selfSettled() const { return !self_ || self_->settled(); }
+
 Result<std::shared_ptr<PeerImpl>> Peers::self() {
   if (!self_) self_ = add(basis_.settings().name, /*own=*/true);
   VIADUCT_CHECK(self_->beginOwn());

@@ -61,6 +61,8 @@ class Peers {
   Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
   // The agent as its own peer, which is ready. Fails if descriptors or memory are short.
   Result<std::shared_ptr<PeerImpl>> self();
+  // Whether no ended transfer of the agent with itself touches memory any more.
+  bool selfSettled() const;
   std::shared_ptr<PeerImpl> find(std::string_view name) const;
   const std::vector<std::shared_ptr<PeerImpl>>& all() const { return peers_; }
   Card card() const;

@@ -12,6 +12,7 @@
 #include "agent/traffic/posting.h"
 #include "agent/traffic/routes.h"
 #include "agent/traffic/traffic.h"
+#include "base/guarded.h"
 #include "move/staging/staging_backend.h"
 
 namespace viaduct::agent {
@@ -32,6 +33,7 @@ class PostedHop final : public Posting {
     required.packed = false;
     VIADUCT_TRY(auto bundles, route(*basis_, *peer_, kind_, std::move(list), required));
     take(std::move(bundles));
+    epoch_ = peer_->epoch();
     begun_ = basis_->now();
     begin();
     offer();
@@ -54,11 +56,15 @@ class PostedHop final : public Posting {
     if (owner_ == nullptr) return;
     Path path;
     addTo(path);
-    owner_->hopEnded(chunk_, {.error = error_, .shares = std::move(path.shares)});
+    // The session's end also ends copies that the kernel or a GPU has not finished.
+    const bool unsettled = peer_->endedEpoch() >= epoch_ && !peer_->settled();
+    owner_->hopEnded(chunk_,
+                     {.error = error_, .shares = std::move(path.shares), .unsettled = unsettled});
   }
 
   move::HopOwner* owner_;
   const std::uint32_t chunk_;
+  std::uint64_t epoch_ = 0;  // the session of the hop
 };
 
 // Hops that were dropped while they ran.
@@ -157,10 +163,11 @@ class Host final : public move::StagingHost {
     return ++last;
   }
   void giveUp(std::uint64_t whole) override { basis_.backends().giveUp(whole); }
+  // Hops to storage are transfers of the agent with itself, so it has to be settled, too.
   std::function<bool()> settling() const override {
-    return [left = left_] {
+    return [left = left_, &peers = peers_, own = peer_.isOwn()] {
       std::erase_if(*left, [](const auto& hop) { return !hop->running(); });
-      return left->empty();
+      return left->empty() && (own || peers.selfSettled());
     };
   }
 
@@ -255,6 +262,15 @@ void Stages::freeLeftNow() {
     const auto peer = leaving.peer.lock();
     return !peer || peer->settled();
   });
+}
+
+void Stages::keepLeft() {
+  using Rings = std::vector<std::unique_ptr<RingMemory>>;
+  static auto& kept = *new base::Guarded<Rings>();
+  kept.with([this](Rings& all) {
+    for (LeavingRing& leaving : leaving_) all.push_back(std::move(leaving.memory));
+  });
+  leaving_.clear();
 }
 
 // Gives the memory back to the budget and, of host memory, the pages to the system, even if the

@@ -42,6 +42,9 @@ class Stages {
   void freeLeft() {
     if (!leaving_.empty()) freeLeftNow();
   }
+  // Keeps the rings until the process ends: a peer, the kernel or a GPU may still copy from or to
+  // them.
+  void keepLeft();
   // Copies now between chunks of a ring, at the local end of the ops, and host memory of this
   // agent, at the remote end.
   Status copy(OpKind kind, std::span<const core::Op> ops);

@@ -31,6 +31,9 @@ struct StagingRing {
 struct HopEnd {
   std::optional<Error> error = {};
   std::vector<PathShare> shares = {};
+  // The copy was given up, and may still touch the chunk. So the ring is given back: it is freed
+  // once StagingHost::settling() allows it.
+  bool unsettled = false;
 };
 
 // Starts hops, each for one chunk of a ring, and is told of their ends. It outlives its hops.
@@ -93,7 +96,8 @@ class StagingHost {
   virtual std::uint64_t newWhole() = 0;
   // Call it when no further hop has this number. An incomplete object is then abandoned.
   virtual void giveUp(std::uint64_t whole) = 0;
-  // True once no hop that was dropped touches memory any more. The function may outlive the host.
+  // True once no hop that was dropped or given up touches memory any more. The function may outlive
+  // the host.
   virtual std::function<bool()> settling() const = 0;
 };
 

@@ -426,6 +426,7 @@ void StagingLink::advance(std::uint32_t number) {
     share.gpu_ring = job.place && chunk.step != ChunkStep::kMove;
     job.path.add(std::move(share));
   }
+  if (ended.unsettled) own_recalled_ = true;
   if (ended.error) failJob(job, *std::move(ended.error));
   if (!job.why) {
     chunk.step = after(chunk);

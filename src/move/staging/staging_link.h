@@ -161,7 +161,8 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   std::map<RingPlace, StagingRing> peers_;  // the rings that the peer lends
   std::set<RingPlace> asked_, refused_;     // rings that the peer was asked for, or does not lend
   std::optional<Error> no_ring_;            // the peer's messages or ring are unusable
-  // Rings that others wait for. No chunk begins a transfer until they are given back.
+  // Rings that others wait for, or that are unsettled. No chunk begins a transfer until they are
+  // given back.
   bool own_recalled_ = false;
   std::set<RingPlace> peers_recalled_;
   // While this link waits for memory of a ring: its ticket in the queue, and the time since when it

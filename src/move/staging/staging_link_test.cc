@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Memory {
   std::map<std::uint32_t, Area> pins;
   std::uint32_t rings = 0;
   std::uint32_t most_rings = 100, used_rings = 0;
+  std::set<std::uint64_t> unsettled;  // chunks, by their addresses divided by kChunkBytes
 
   void add(std::uint32_t slot, MemoryKind kind, std::uint64_t address, std::uint64_t bytes) {
     pins[slot] = {.info = {.kind = kind, .address = address, .bytes = bytes, .slot = slot},
@@ -201,21 +203,26 @@ class StagingLinkTest : public ::testing::Test {
       Memory& far = hop->to == StagingHost::To::kStorage ? end.memory : other.memory;
       std::byte* const local = end.memory.at(op.local_pin, op.local, op.bytes);
       std::byte* const remote = far.at(op.remote_pin, op.remote, op.bytes);
+      EXPECT_FALSE(end.memory.unsettled.contains(op.local / kChunkBytes));
+      EXPECT_FALSE(far.unsettled.contains(op.remote / kChunkBytes));
       if (!error)
         std::memcpy(hop->kind == OpKind::kWrite ? remote : local,
                     hop->kind == OpKind::kWrite ? local : remote, op.bytes);
       bytes += op.bytes;
     }
     const bool storage = hop->to == StagingHost::To::kStorage;
+    const bool unsettled = storage && error && failed_hops_are_unsettled_;
+    if (unsettled)
+      for (const core::Op& op : hop->list.ops) end.memory.unsettled.insert(op.local / kChunkBytes);
     if (storage && hop->kind == OpKind::kWrite)
       end.stores.push_back({.whole = hop->list.whole,
                             .place = hop->list.ops.front().remote,
                             .bytes = bytes,
                             .ops = hop->list.ops.size()});
     hop->owner->hopEnded(
-        hop->chunk,
-        {.error = std::move(error),
-         .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}}});
+        hop->chunk, {.error = std::move(error),
+                     .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}},
+                     .unsettled = unsettled});
   }
 
   // One event: a message arrives, a hop ends, or a rail is polled. False: there is none.
@@ -281,6 +288,7 @@ class StagingLinkTest : public ::testing::Test {
 
   End a_, b_;
   int fail_hop_ = 0;  // the hop of this number fails
+  bool failed_hops_are_unsettled_ = false;
   Path stages_;
 };
 
@@ -379,6 +387,24 @@ TEST_F(StagingLinkTest, AFailedHopFailsThePostOnceAllItsChunksAreBack) {
   post(OpKind::kWrite, list);
   run();
   EXPECT_TRUE(std::holds_alternative<core::Moved>(ends().at(0))) << "the next post works";
+}
+
+// A GPU or a disk hangs, and finishes its copy later.
+TEST_F(StagingLinkTest, AChunkWithAnUnsettledHopIsNotUsedAgain) {
+  failed_hops_are_unsettled_ = true;
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 20);
+  for (int hop = 1; hop < 30; ++hop) {
+    fail_hop_ = hop;
+    post(OpKind::kWrite, list);
+    post(OpKind::kWrite, list);
+    run(static_cast<std::uint64_t>(hop));
+    const auto ended = ends();
+    ASSERT_EQ(ended.size(), 2U);
+    const auto moved = [](const auto& one) { return std::holds_alternative<core::Moved>(one); };
+    EXPECT_EQ(std::ranges::count_if(ended, moved), 1) << hop;
+  }
+  EXPECT_GT(a_.memory.unsettled.size(), 5U);
+  EXPECT_GT(b_.memory.unsettled.size(), 5U);
 }
 
 TEST_F(StagingLinkTest, CancelEndsEachStageAndThenThePost) {

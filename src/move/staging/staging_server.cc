@@ -82,14 +82,17 @@ Duration StagingServer::recall() {
   Duration kept{};
   for (auto& [place, lent] : lent_) {
     if (lent.returned) continue;
-    if (lent.recalled) {
+    if (lent.recalled)
       kept = std::max<Duration>(kept, host_.now() - *lent.recalled);
-      continue;
-    }
-    lent.recalled = host_.now();
-    static_cast<void>(send_(RingRecall{place}));
+    else
+      recall(place, lent);
   }
   return kept;
+}
+
+void StagingServer::recall(RingPlace place, LentRing& lent) {
+  lent.recalled = host_.now();
+  static_cast<void>(send_(RingRecall{place}));  // a session that cannot send ends
 }
 
 void StagingServer::take(StorageRequest&& request) {
@@ -249,11 +252,15 @@ std::optional<Error> StagingServer::forPeer(std::optional<Error> why,
 
 void StagingServer::answer(std::uint32_t number) {
   Served done = std::exchange(served_[number], {});
+  const auto ring = lent_.find(done.request->place);
+  // The recall comes before the answer, so that the peer does not use the chunk again.
+  if (done.ended->unsettled && ring != lent_.end() && !ring->second.recalled)
+    recall(ring->first, ring->second);
   static_cast<void>(
       send_(StorageAnswer{.chunk = number,
                           .error = forPeer(std::move(done.ended->error), *done.request),
                           .shares = std::move(done.ended->shares)}));
-  if (lent_.contains(done.request->place) && lent_.at(done.request->place).returned) wake_();
+  if (ring != lent_.end() && ring->second.returned) wake_();
 }
 
 void StagingServer::close() {

@@ -48,6 +48,7 @@ class StagingServer final : private HopOwner {
     std::optional<Clock::time_point> recalled = {};
   };
   const StagingRing* lent(RingPlace place) const;
+  void recall(RingPlace place, LentRing& lent);
   void freeReturned();
   void lendWanted();
   void answer(RingPlace place, Result<StagingRing> ring);

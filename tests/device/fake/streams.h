@@ -47,6 +47,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool blocking() const { return blocking_; }
   Moment last() { return Moment{shared_from_this(), added_}; }
   std::uint64_t done() const { return done_; }
+  std::size_t queued() const { return queue_.size(); }  // work that has not begun
 
  private:
   void work();
