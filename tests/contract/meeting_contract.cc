@@ -504,6 +504,25 @@ TEST_P(MeetingContract, ANameIsFoundByNobodyOnceItIsWithdrawn) {
   }
 }
 
+// The deadline may pass at each moment of a publication.
+TEST_P(MeetingContract, APublicationThatRunsOutOfTimeLeavesTheNameFree) {
+  auto place = openMeetingPlace(options());
+  ASSERT_TRUE(place);
+  const auto begun = Clock::now();
+  ASSERT_TRUE((*place)->publish("n", "first", kLong));
+  const Duration once = Clock::now() - begun;
+  const int tries = GetParam().slow ? 10 : 30;
+  for (int i = 0; i < tries; ++i)
+    static_cast<void>((*place)->publish("n", std::to_string(i), once * i * 3 / 2 / tries));
+  const auto entry = (*place)->publish("n", "last", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  auto seeker = openMeetingPlace(options());
+  ASSERT_TRUE(seeker);
+  const auto found = (*seeker)->find("n", kLong, kGoOn);
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(*found, "last");
+}
+
 TEST_P(MeetingContract, TheGreatestNameAndValueAreFound) {
   auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
   ASSERT_TRUE(publisher && seeker);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "base/log.h"
@@ -17,12 +16,6 @@ constexpr seconds kGoodbye{2};
 // Beyond such a difference of clocks, readers could take a fresh Lease for a dead one.
 constexpr seconds kClocksApart{2};
 
-// Each published name of each process has a holder of its own.
-std::string newHolder() {
-  static std::atomic<std::uint64_t> count = 0;
-  return fmt::format("{}_{}", ownProcess(), ++count);
-}
-
 }  // namespace
 
 HeldLease::HeldLease(std::shared_ptr<Site> site, std::shared_ptr<Pace> pace,
@@ -33,7 +26,7 @@ HeldLease::HeldLease(std::shared_ptr<Site> site, std::shared_ptr<Pace> pace,
       lost_(claim.lost),
       lease_(site_->leaseOf(title)) {
   lease_.value = claim.value;
-  lease_.holder = newHolder();
+  lease_.holder = holder_.text();
 }
 
 Result<std::unique_ptr<PublishedName>> HeldLease::make(std::shared_ptr<Site> site,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "meet/kubernetes/holder.h"
 #include "meet/kubernetes/names.h"
 #include "meet/kubernetes/renewals.h"
 #include "meet/kubernetes/site.h"
@@ -46,6 +47,7 @@ class HeldLease final : public PublishedName, private Renewable {
   const std::shared_ptr<Site> site_;
   const std::shared_ptr<Pace> pace_;
   const LeaseTitle title_;
+  const Holder holder_;
   const std::function<void(const Error&)> lost_;
   Lease lease_;
   Clock::time_point renewed_at_ = {};

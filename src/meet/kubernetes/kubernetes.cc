@@ -8,6 +8,7 @@
 
 #include "meet/identity.h"
 #include "meet/kubernetes/held_lease.h"
+#include "meet/kubernetes/holder.h"
 #include "meet/kubernetes/names.h"
 #include "meet/kubernetes/site.h"
 #include "meet/stored_place.h"
@@ -37,7 +38,7 @@ class KubernetesPlace final : public StoredPlace {
 };
 
 Entry entryOf(Lease lease) {
-  const bool own = lease.holder.starts_with(ownProcess());
+  const bool own = isOwnHolder(lease.holder);
   return {.identity = own ? ownIdentity() : std::string(),
           .value = *std::move(lease.value),
           .owner = std::move(lease.holder)};

@@ -1,17 +1,14 @@
 #include "meet/kubernetes/site.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/environment.h"
 #include "base/net/address.h"
-#include "base/printable.h"
-#include "base/random.h"
 #include "meet/identity.h"
+#include "meet/kubernetes/holder.h"
 #include "meet/kubernetes/names.h"
 #include "meet/shared.h"
 
@@ -117,7 +114,7 @@ Result<Site::Reading> Site::read(const LeaseTitle& title, const Wait& wait, Pace
 // clocks of the writer and of the server are far apart, only a renewal shows that the holder lives.
 void Site::judge(Reading& reading, std::optional<WallTime> date) {
   const Lease& lease = *reading.lease;
-  if (isProvablyDead(lease.identity)) return;
+  if (isProvablyDead(lease.identity) || isGivenUp(lease.holder)) return;
   const auto now = Clock::now();
   watched_.with([&](auto& watched) {
     const auto [at, first] =
@@ -139,15 +136,5 @@ void Site::judge(Reading& reading, std::optional<WallTime> date) {
 }
 
 seconds timeOf(const Lease& lease) { return seconds(std::clamp(lease.seconds, 1U, 60U)); }
-
-std::string ownProcess() {
-  static const std::uint64_t random = [] {
-    const auto number = base::secretNumber();
-    return number ? *number : 0;
-  }();
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}_{}_{:016x}", base::printable(host.data()), ::getpid(), random);
-}
 
 }  // namespace viaduct::meet::kubernetes

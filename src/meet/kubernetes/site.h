@@ -72,7 +72,4 @@ class Site {
 // The time without a renewal after which the agent of this Lease is dead.
 std::chrono::seconds timeOf(const Lease& lease);
 
-// This process: its host, its id and a random number. The holder of a Lease begins with it.
-std::string ownProcess();
-
 }  // namespace viaduct::meet::kubernetes
