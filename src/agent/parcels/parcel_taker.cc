@@ -26,7 +26,7 @@ void ParcelTaker::offered(const OfferMessage& offer) {
   version_ = offer.version;
   std::vector<ParcelPart> declared = offer.parts;
   std::ranges::sort(declared);
-  declared.erase(std::ranges::unique(declared).begin(), declared.end());
+  declared.erase(std::unique(declared.begin(), declared.end()), declared.end());
   bool has_all = !declared.empty();
   for (const ParcelPart part : want_.parts.empty() ? declared : want_.parts) {
     parts_.emplace(part, ReadState::kWanted);

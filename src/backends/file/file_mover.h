@@ -29,7 +29,7 @@ using OpenEngine = std::function<Result<std::unique_ptr<Engine>>(
 Result<std::unique_ptr<Engine>> openEngine(std::string_view name, std::uint32_t depth,
                                            std::uint32_t files);
 
-class FileMover : public std::enable_shared_from_this<FileMover>, private move::Carrier {
+class FileMover final : public std::enable_shared_from_this<FileMover>, private move::Carrier {
  public:
   // Tests pass another engine.
   explicit FileMover(const Settings& settings, OpenEngine open = openEngine);

@@ -23,7 +23,7 @@
 
 namespace viaduct::object {
 
-class ObjectMover : private move::Carrier {
+class ObjectMover final : private move::Carrier {
  public:
   // `grace`: how long the destructor waits for uploads that are being aborted.
   static Result<std::unique_ptr<ObjectMover>> open(const ObjectOptions& options, Duration grace);

@@ -15,7 +15,7 @@ namespace {
 
 // Returns the file that the agents load as CUDA's driver.
 std::string driverLibrary(const Settings& settings) {
-  constexpr std::string_view kVariable = "VIADUCT_CUDA_LIBRARY";
+  static constexpr std::string_view kVariable = "VIADUCT_CUDA_LIBRARY";
   const auto rows = settingRows();
   const auto row =
       std::ranges::find_if(rows, [](const SettingRow& one) { return one.variable == kVariable; });
