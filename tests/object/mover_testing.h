@@ -117,7 +117,8 @@ class MoverFixture : public ::testing::Test {
   testing::Process server_;
   ObjectOptions options_;
   std::unique_ptr<ObjectMover> mover_;
-  std::array<int, 2> links_ = {};
+  struct alignas(core::Link) LinkPlace {};
+  std::array<LinkPlace, 2> links_ = {};
   std::map<std::uint64_t, std::vector<core::Op>> ops_;  // in flight
   std::map<std::uint64_t, std::optional<Error>> ended_;
   std::uint64_t last_ = 0;
