@@ -38,7 +38,7 @@ std::vector<std::string> ignoredFlags(const BenchOptions& o, std::optional<Memor
   for (const std::string_view flag : kOfTargets)
     if (kind && o.has(flag)) out.emplace_back(flag);
   std::ranges::sort(out);
-  out.erase(std::ranges::unique(out).begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 

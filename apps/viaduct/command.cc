@@ -35,7 +35,8 @@ CommandPage pageOf(const std::string& name, const std::string& about, const std:
                    .about = about,
                    .more = more};
   for (const FlagGroup& group : sheet.groups()) {
-    PageSection& section = page.sections.emplace_back(std::string(group.title));
+    PageSection& section =
+        page.sections.emplace_back(PageSection{.title = std::string(group.title)});
     for (const SheetFlag& flag : group.flags) {
       PageEntry& entry = section.entries.emplace_back(entryOf(flag, name == "nixlbench"));
       entry.about = asTyped(std::move(entry.about));

@@ -75,8 +75,8 @@ std::string reportPage(const std::vector<Source>& sources, const std::string& ve
                        const std::vector<SuiteSource>& suites, const std::string& title) {
   std::vector<Series> series = seriesOf(sources);
   // Series with charts come first, so that each has the same colour everywhere.
-  std::ranges::stable_partition(series,
-                                [](const Series& one) { return hasSizes(one.rows.front()); });
+  std::stable_partition(series.begin(), series.end(),
+                        [](const Series& one) { return hasSizes(one.rows.front()); });
   const std::vector<Section> sections = sectionsOf(sources, series, suites);
   const std::string heading = escaped(title.empty() ? titleOf(sources) : title);
   std::string out = pageHead(heading);

@@ -40,6 +40,8 @@ struct AllOptions {
   List& agent;
 };
 template <class List>
+AllOptions(List&, List&) -> AllOptions<List>;
+template <class List>
 void describe(auto& json, const AllOptions<List>& options) {
   json.plain(options.run);
   json.keep("agent", options.agent);
