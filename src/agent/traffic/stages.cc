@@ -12,7 +12,7 @@
 #include "agent/traffic/posting.h"
 #include "agent/traffic/routes.h"
 #include "agent/traffic/traffic.h"
-#include "base/guarded.h"
+#include "base/keep_forever.h"
 #include "move/staging/staging_backend.h"
 
 namespace viaduct::agent {
@@ -265,11 +265,7 @@ void Stages::freeLeftNow() {
 }
 
 void Stages::keepLeft() {
-  using Rings = std::vector<std::unique_ptr<RingMemory>>;
-  static auto& kept = *new base::Guarded<Rings>();
-  kept.with([this](Rings& all) {
-    for (LeavingRing& leaving : leaving_) all.push_back(std::move(leaving.memory));
-  });
+  for (LeavingRing& leaving : leaving_) base::keepForever(std::move(leaving.memory));
   leaving_.clear();
 }
 

@@ -10,6 +10,7 @@
 #include "backends/cuda/facts.h"
 #include "backends/cuda/host_memory.h"
 #include "base/bytes.h"
+#include "base/keep_forever.h"
 #include "base/log.h"
 
 namespace viaduct::cuda {
@@ -117,8 +118,7 @@ CudaBackend::~CudaBackend() {
   if (watch_ != 0) poller_.forget(watch_);
   if (copier_->stop()) return;
   base::log(base::LogLevel::kError, "cuda: a GPU has not ended a copy; its streams stay open");
-  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a process without memory may end here
-  static_cast<void>(new std::shared_ptr<Copier>(copier_));
+  base::keepForever(copier_);
 }
 
 const core::Capabilities& CudaBackend::can() const {
