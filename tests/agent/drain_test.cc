@@ -408,7 +408,6 @@ TEST_F(Drain, EndsPostsThatWaitForAPeer) {
 // wait for the transfer, although no other thread knew of it before.
 TEST_F(Drain, WaitsForAPostThatAThreadCopiesByItself) {
   std::promise<void> begun;
-  std::atomic<bool> go{false};
   fake::direct_move.with([&](auto& one) {
     one = [&, first = true](core::DirectMover::Progress& so_far,
                             const std::atomic<bool>& pause) mutable {

@@ -8,17 +8,17 @@
 namespace viaduct::testing {
 namespace {
 
-constexpr std::uint64_t kBytes = 5000, kStride = 8192, kCount = 100;
+constexpr std::uint64_t kBlockBytes = 5000, kBlockStride = 8192, kBlockCount = 100;
 
 }  // namespace
 
 TEST_P(BackendContract, AReadWithTheRightDigestsEndsWell) {
-  const auto here = allocateAtA(kStride * kCount);
-  const auto there = allocateAtB(kStride * kCount, {.label = "there"});
+  const auto here = allocateAtA(kBlockStride * kBlockCount);
+  const auto there = allocateAtB(kBlockStride * kBlockCount, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  const Selection from = blocks(*there, kBytes, kStride, kCount, {7, 99, 0, 50, 51});
-  const Selection into = blocks(*here, kBytes, kStride, kCount, {3, 2, 1, 70, 71});
+  const Selection from = blocks(*there, kBlockBytes, kBlockStride, kBlockCount, {7, 99, 0, 50, 51});
+  const Selection into = blocks(*here, kBlockBytes, kBlockStride, kBlockCount, {3, 2, 1, 70, 71});
   auto transfer = plan(OpKind::kRead, into, from);
   ASSERT_TRUE(transfer) << transfer.error().text();
   for (std::uint64_t salt = 1; salt <= 3; ++salt) {
@@ -35,17 +35,17 @@ TEST_P(BackendContract, AReadWithTheRightDigestsEndsWell) {
 }
 
 TEST_P(BackendContract, AReadNamesTheBlocksThatChangedAfterTheirDigests) {
-  const auto here = allocateAtA(kStride * kCount, {.label = "cache"});
-  const auto there = allocateAtB(kStride * kCount, {.label = "there"});
+  const auto here = allocateAtA(kBlockStride * kBlockCount, {.label = "cache"});
+  const auto there = allocateAtB(kBlockStride * kBlockCount, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  const Selection from = blocks(*there, kBytes, kStride, kCount);
-  const Selection into = blocks(*here, kBytes, kStride, kCount);
+  const Selection from = blocks(*there, kBlockBytes, kBlockStride, kBlockCount);
+  const Selection into = blocks(*here, kBlockBytes, kBlockStride, kBlockCount);
   fill(*there, 1);
   const auto digests = b_->digestBlocks(from);
   ASSERT_TRUE(digests) << digests.error().text();
-  fill(*there, 2, {.offset = 31 * kStride + kBytes - 1, .bytes = 1});  // the last byte
-  fill(*there, 2, {.offset = 77 * kStride, .bytes = kStride});
+  fill(*there, 2, {.offset = 31 * kBlockStride + kBlockBytes - 1, .bytes = 1});  // the last byte
+  fill(*there, 2, {.offset = 77 * kBlockStride, .bytes = kBlockStride});
   auto transfer = plan(OpKind::kRead, into, from);
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_TRUE(transfer->post(
@@ -72,12 +72,12 @@ TEST_P(BackendContract, AReadNamesTheBlocksThatChangedAfterTheirDigests) {
 }
 
 TEST_P(BackendContract, DigestsThatCannotBeCheckedAreRefused) {
-  const auto here = allocateAtA(kStride * kCount);
-  const auto there = allocateAtB(kStride * kCount, {.label = "there"});
+  const auto here = allocateAtA(kBlockStride * kBlockCount);
+  const auto there = allocateAtB(kBlockStride * kBlockCount, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  const Selection mine = blocks(*here, kBytes, kStride, 4);
-  const Selection theirs = blocks(*there, kBytes, kStride, 4);
+  const Selection mine = blocks(*here, kBlockBytes, kBlockStride, 4);
+  const Selection theirs = blocks(*there, kBlockBytes, kBlockStride, 4);
   const std::vector<Digest> four(4), five(5);
   auto write = plan(OpKind::kWrite, mine, theirs);
   auto read = plan(OpKind::kRead, mine, theirs);
@@ -115,12 +115,12 @@ TEST_P(BackendContract, ACheckedReadEndsByItself) {
 }
 
 TEST_P(BackendContract, TheReceiverOfAWriteChecksItsBlocks) {
-  const auto here = allocateAtA(kStride * kCount);
-  const auto there = allocateAtB(kStride * kCount, {.label = "there"});
+  const auto here = allocateAtA(kBlockStride * kBlockCount);
+  const auto there = allocateAtB(kBlockStride * kBlockCount, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  const Selection from = blocks(*here, kBytes, kStride, kCount, {4, 5, 6});
-  const Selection into = blocks(*there, kBytes, kStride, kCount, {8, 7, 9});
+  const Selection from = blocks(*here, kBlockBytes, kBlockStride, kBlockCount, {4, 5, 6});
+  const Selection into = blocks(*there, kBlockBytes, kBlockStride, kBlockCount, {8, 7, 9});
   fill(*here, 1);
   const auto digests = a_->digestBlocks(from);
   ASSERT_TRUE(digests) << digests.error().text();
@@ -135,7 +135,7 @@ TEST_P(BackendContract, TheReceiverOfAWriteChecksItsBlocks) {
   ASSERT_TRUE(expected) << expected.error().text();
   const auto checked = b_->checkBlocks(into, *expected);
   EXPECT_TRUE(checked) << checked.error().text();
-  fill(*there, 2, {.offset = 7 * kStride + 8, .bytes = 8});
+  fill(*there, 2, {.offset = 7 * kBlockStride + 8, .bytes = 8});
   const auto corrupt = b_->checkBlocks(into, *expected);
   ASSERT_FALSE(corrupt);
   EXPECT_EQ(corrupt.error().code, Code::kCorrupt);
