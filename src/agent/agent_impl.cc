@@ -183,7 +183,7 @@ void AgentImpl::letGo() {
   }
   engine_->takeOverNow();
   waitUntilSettled(held);
-  if (!peers_.left()) stages_->keepLeft();
+  if (stages_ && !peers_.left()) stages_->keepLeft();
   stages_.reset();
 }
 

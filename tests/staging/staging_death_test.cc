@@ -261,11 +261,13 @@ TEST_P(GpuHangs, AndItsCopiesFindTheirMemory) {
 
 TEST_P(GpuHangs, WhileTheAgentIsClosed) {
   endWhileTheGpuCopies();
+  const Peer victim = peer();
   const auto begun = Clock::now();
   agent_.reset();
   std::printf("closed after %lld ms\n", static_cast<long long>(since(begun)));
+  EXPECT_FALSE(victim.settled());
   fakeCudaPause(false);
-  waitUntil([] { return fakeCudaHeld("work") == 0; });
+  waitUntil([&] { return victim.settled(); });
 }
 
 std::string nameOf(const ::testing::TestParamInfo<std::tuple<Scene, Fault>>& test) {

@@ -80,6 +80,7 @@ void Peers::close() {
     peer->forget();
     for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
   }
+  if (self_) self_unsettled_ = self_->unsettled();
   peers_.clear();
   self_.reset();
   newcomers_.clear();
@@ -151,7 +152,11 @@ Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card, std::vector<G
   return peer;
 }
 
-bool Peers::selfSettled() const { return !self_ || self_->settled(); }
+bool Peers::selfSettled() {
+  if (self_) return self_->settled();
+  std::erase_if(self_unsettled_, [](const auto& settled) { return settled(); });
+  return self_unsettled_.empty();
+}
 
 Result<std::shared_ptr<PeerImpl>> Peers::self() {
   if (!self_) self_ = add(basis_.settings().name, /*own=*/true);

@@ -61,8 +61,8 @@ class Peers {
   Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
   // The agent as its own peer, which is ready. Fails if descriptors or memory are short.
   Result<std::shared_ptr<PeerImpl>> self();
-  // Whether no ended transfer of the agent with itself touches memory any more.
-  bool selfSettled() const;
+  // Whether no ended transfer of the agent with itself touches memory any more; also after close().
+  bool selfSettled();
   std::shared_ptr<PeerImpl> find(std::string_view name) const;
   const std::vector<std::shared_ptr<PeerImpl>>& all() const { return peers_; }
   Card card() const;
@@ -148,6 +148,7 @@ class Peers {
   // After close(): the peers whose one-sided copies may still touch memory here. The function says
   // whether that has ended.
   std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
+  std::vector<std::function<bool()>> self_unsettled_;  // of self_, after close()
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet admitted to a peer
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
