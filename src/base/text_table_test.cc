@@ -93,7 +93,7 @@ TEST(TextTable, ColumnsWithoutRoomFollowInAFurtherTable) {
 }
 
 TEST(TextTable, AWideTextTakesBlanksOfItsNeighbours) {
-  TextTable table(std::array{figure("size", 6), figure("rate", 6), figure("", 4)}, 80);
+  TextTable table{std::array{figure("size", 6), figure("rate", 6), figure("", 4)}, 80};
   EXPECT_EQ(table.head(), "  size   rate\n");
   EXPECT_EQ(table.row({"12345678", "1.0", "x"}), "12345678  1.0    x\n");
   EXPECT_EQ(table.row({"1", "123456789", "x"}), "     1 123456789 x\n")
@@ -102,7 +102,7 @@ TEST(TextTable, AWideTextTakesBlanksOfItsNeighbours) {
 }
 
 TEST(TextTable, ALongTextOfARowThatComesAloneMovesBelow) {
-  TextTable table(std::array{figure("size", 4), words("way", Narrow::kBelow, 6)}, 20);
+  TextTable table{std::array{figure("size", 4), words("way", Narrow::kBelow, 6)}, 20};
   EXPECT_EQ(table.row({"1", "short"}), "   1 short\n");
   EXPECT_EQ(table.row({"2", "sixteen letters."}),
             "   2\n         way:\n         sixteen\n         letters.\n");
