@@ -155,7 +155,7 @@ class TcpStoreServer::Impl {
     }
   }
   void readable(int id) {
-    std::array<char, 65536> part;
+    std::array<char, 65536> part{};
     const ssize_t got = ::recv(id, part.data(), part.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return drop(id);
