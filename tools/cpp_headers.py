@@ -13,6 +13,7 @@ COMPILER = "clang++-19"  # another version may spell a type in another way
 FUNCTIONS = {"FunctionDecl", "CXXMethodDecl", "CXXConstructorDecl", "CXXDestructorDecl", "CXXConversionDecl"}
 SCOPES = {"CXXRecordDecl", "NamespaceDecl"}
 TEMPLATES = {"ClassTemplateDecl", "FunctionTemplateDecl"}
+BLANKS = re.compile(r"\s*")
 LAYOUT = re.compile(r"Record Layout\n +0 \| (?:struct|class) (viaduct::[\w:]+)(?: \(empty\))?\n.*?\[sizeof=(\d+)", re.S)
 
 
@@ -26,11 +27,11 @@ def documents(text):
     while at < len(text):
         document, at = decoder.raw_decode(text, at)
         yield document
-        at += len(text[at:]) - len(text[at:].lstrip())
+        at = BLANKS.match(text, at).end()
 
 
 def read_headers(root, *flags):
-    """What the compiler prints about all headers."""
+    """Returns the compiler's output about all headers."""
     headers = sorted(path.name for path in (pathlib.Path(root) / "include/viaduct").glob("*.h"))
     source = "".join(f"#include <viaduct/{name}>\n" for name in headers)
     words = [COMPILER, "-std=c++20", "-Iinclude", "-fsyntax-only", *(word for flag in flags for word in ("-Xclang", flag)), "-x", "c++", "-"]
@@ -55,7 +56,7 @@ def enum_lines(node, name):
 
 
 def layout(node):
-    """What decides where the members of a record lie, and its table of virtual functions."""
+    """The bases, members and virtual functions of a record, which decide where its members lie."""
     bases = [base["type"]["qualType"] for base in node.get("bases", [])]
     members = [f"{type_of(one)} {one.get('name', '')}".rstrip() for one in node.get("inner", []) if one["kind"] == "FieldDecl"]
     virtual = [f"virtual {one['name']} {type_of(one)}" for one in node.get("inner", []) if one.get("virtual")]
