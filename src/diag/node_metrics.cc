@@ -40,9 +40,9 @@ void writeNode(const NodeMetrics& of, MetricLabels labels, MetricsWriter& out) {
 
 void writeCounts(const NodeMetrics& of, MetricLabels labels, MetricsWriter& out) {
   labels.push_back({"severity", {}});
-  for (const auto& [name, severity] : kSeverities) {
-    labels.back().value = name;
-    const auto has = [severity = severity](const Finding& one) { return one.severity == severity; };
+  for (const base::Word<Severity>& row : kSeverities) {
+    labels.back().value = row.word;
+    const auto has = [&row](const Finding& one) { return one.severity == row.value; };
     out.sample("", labels,
                static_cast<std::uint64_t>(std::ranges::count_if(of.diagnosis.findings.all(), has)));
   }
