@@ -49,9 +49,9 @@ class Posts : public ::testing::TestWithParam<Case> {
     ASSERT_TRUE(here && there && peer && peer->ready(20s) && peer->waitPin("t", 20s));
     here_.emplace(*std::move(here));
     there_.emplace(*std::move(there));
-    const auto blocks = [block = block, count = count](const Pin& pin) {
+    const auto blocks = [bytes = block, many = count](const Pin& pin) {
       return *Blocks::strided(
-          {.base = pin.info().address, .stride = 2 * block, .bytes = block, .count = count});
+          {.base = pin.info().address, .stride = 2 * bytes, .bytes = bytes, .count = many});
     };
     auto transfer =
         a_->plan(OpKind::kWrite, *peer, {.blocks = blocks(*here_)}, {.blocks = blocks(*there_)});

@@ -228,21 +228,23 @@ class StagingLinkTest : public ::testing::Test {
   // One event: a message arrives, a hop ends, or a rail is polled. False: there is none.
   bool step(std::mt19937_64& random) {
     std::vector<std::function<void()>> events;
-    for (auto [one, other] : {std::pair(&a_, &b_), std::pair(&b_, &a_)}) {
+    for (const auto& ends : {std::pair(&a_, &b_), std::pair(&b_, &a_)}) {
+      auto* const one = ends.first;
+      auto* const other = ends.second;
       if (!one->sent.empty())
-        events.emplace_back([one = one, other = other] {
+        events.emplace_back([one, other] {
           const core::Bytes message = std::move(one->sent.front());
           one->sent.pop_front();
           if (other->link) other->link->receive(message, {});
         });
       for (std::size_t i = 0; i < one->hops.size(); ++i)
-        events.emplace_back([this, one = one, other = other, i] {
+        events.emplace_back([this, one, other, i] {
           std::optional<Error> error;
           if (fail_hop_ != 0 && --fail_hop_ == 0)
             error = Error{.code = Code::kDevice, .detail = "I/O"};
           doHop(*one, *other, i, std::move(error));
         });
-      if (one->rail.busy()) events.emplace_back([one = one] { one->rail.poll(one->done); });
+      if (one->rail.busy()) events.emplace_back([one] { one->rail.poll(one->done); });
     }
     if (events.empty()) return false;
     events[random() % events.size()]();
