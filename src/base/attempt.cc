@@ -4,6 +4,8 @@
 
 namespace viaduct::base {
 
+constinit thread_local Attempt* Attempt::current_ = nullptr;
+
 void Watchers::add(const std::shared_ptr<Watcher>& watcher) {
   if (list_.size() >= sweep_at_) {
     std::erase_if(list_, [](const auto& one) { return one.expired(); });

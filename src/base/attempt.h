@@ -61,7 +61,8 @@ class Attempt {
   }
 
  private:
-  static inline thread_local Attempt* current_ = nullptr;
+  // Not inline: the Python module beside a shared library would have a second one.
+  static constinit thread_local Attempt* current_;
   const std::shared_ptr<Watcher> watcher_;
   Attempt* const outer_;
   bool would_block_ = false;

@@ -91,7 +91,7 @@ void JsonReader::value(std::uint32_t& into) {
 void JsonReader::mistyped(const char* expected) {
   constexpr std::size_t kShown = 40;
   std::string found = json_.is_structured() ? json_.type_name() : dumpJson(json_, -1);
-  if (found.size() > kShown) found = found.substr(0, kShown) + "...";
+  if (found.size() > kShown) found.replace(kShown, std::string::npos, "...");
   fail(fmt::format("is {}, not {}", found, expected));
 }
 
