@@ -101,10 +101,14 @@ function(viaduct_loaded_package dependency)
 endfunction()
 
 # viaduct_optimise_less(<target>): for code that no user waits for. The target compiles in three
-# quarters of the time. At -O1 g++ wrongly warns of values in std::optional.
+# quarters of the time. At -O1 g++ wrongly warns of values in std::optional. From version 13 on it
+# accepts there no header that was precompiled at -O2.
 function(viaduct_optimise_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-O1>
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
 endfunction()
 
 # viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): compiles one folder of src/ to objects

@@ -328,7 +328,7 @@ void PeerImpl::recheck() {
   last_error_.reset();
   exhausted_wait_ = {};
   redialer_.resetBackoff();
-  log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
+  log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch());
   if (!kept_notes_.empty()) sendKeptNotes();
   peers_.transfers().goOnReaching();
   changed();

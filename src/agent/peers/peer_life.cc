@@ -200,7 +200,7 @@ void PeerImpl::closeLinks(const Error& why) {
 void PeerImpl::lose(const Error& why) {
   if (!isAlive()) return;
   const bool parted = ending_.is(Ending::kGoodbye);
-  log(parted ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch_,
+  log(parted ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch(),
       why.text());
   if (session_) takeNotesBefore(session_->connection().framesHeard());
   closeRing();
