@@ -16,7 +16,7 @@ for file in "$@"; do
     exit 1
   fi
   needed=$(readelf --dynamic "$file" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
-  if grep -vE '^(lib(fmt|crypto|stdc\+\+|gcc_s|c|m)\.so\.|ld-linux|lib[atu].*san\.|libclang_rt|$)' <<<"$needed" >&2; then
+  if grep -vE '^(lib(viaduct|fmt|crypto|stdc\+\+|gcc_s|c|m)\.so\.|ld-linux|lib[atu].*san\.|libclang_rt|$)' <<<"$needed" >&2; then
     echo "$file starts with more libraries than it needs" >&2
     exit 1
   fi

@@ -74,7 +74,11 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     const auto epoch = peer_->epoch();
     const auto local_version = basis_->pins().version(), remote_version = peer_->pinsVersion();
     auto list = coalesce(held);
-    if (!list) return std::move(list).error();
+    if (!list) {
+      Error why = std::move(list).error();
+      why.peer = peer_->name();
+      return why;
+    }
     if (epoch != peer_->epoch() || local_version != basis_->pins().version() ||
         remote_version != peer_->pinsVersion())
       continue;  // a pin or a session came or went meanwhile
