@@ -144,7 +144,7 @@ int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,
             const WorkloadReader& reader, const CommandWords& typed) {
   const auto [words, said, log_level] = withVariables(sheet, typed);
   auto [run, read, planOf] = reader(words, Repeats::kRefused);
-  if (read.help) return *endedBy(read, run.command, page, kExitUsage);
+  if (read.help) return endedBy(read, run.command, page, kExitUsage).value_or(kExitOk);
   calledAs(run.command);
   const auto settings = measuringSettings();
   if (!settings) read.problems.push_back(settings.error());

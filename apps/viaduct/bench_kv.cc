@@ -230,27 +230,33 @@ void setTraceTimes(measure::Spec& spec) {
   if (seconds > 0) spec.rate = static_cast<double>(trace.requests->requests.size()) / seconds;
 }
 
+// The points of all sizes and numbers of requests that fit into `budget`.
+Result<std::vector<KvPoint>> pointsOf(const KvOptions& o, const KvModel& model,
+                                      std::uint64_t budget, std::vector<std::string>& remarks) {
+  const auto blocks =
+      !o.blocks.empty() ? o.blocks : std::vector<std::uint32_t>{model.own_blocks ? 0U : 16U};
+  const auto requests = !o.requests.empty() ? o.requests : std::vector<std::uint32_t>{1};
+  const std::uint32_t fewest = std::ranges::min(requests);
+  std::vector<KvPoint> out;
+  for (const std::uint32_t tokens : o.tokens)
+    for (const std::uint32_t block : blocks)
+      for (const std::uint32_t count : requests) {
+        VIADUCT_TRY(const KvPoint asked, pointOf(o, model, tokens, block, count));
+        VIADUCT_TRY(Fitting fits, fitted(asked, budget, count == fewest));
+        if (!fits.remark.empty()) remarks.push_back(std::move(fits.remark));
+        if (fits.point) out.push_back(*std::move(fits.point));
+      }
+  return out;
+}
+
 Result<PlannedRows> kvRowsOf(const KvOptions& o, const std::vector<std::string>& backends,
                              bool local) {
   const auto model = kvModel(o.model);
   if (!model) return badFlag("MODEL", model.error().detail, model.error().remedy);
   if (model->own_blocks && (!o.blocks.empty() || o.block_to != 0))
     return badFlag("--block", fmt::format("{} prescribes its blocks", model->name), "leave it out");
-  std::vector<std::uint32_t> blocks = o.blocks, requests = o.requests;
-  if (blocks.empty()) blocks = {model->own_blocks ? 0U : 16U};
-  if (requests.empty()) requests = {1};
-  const std::uint32_t fewest = std::ranges::min(requests);
-  const std::uint64_t budget = budgetOf(o, local);
   PlannedRows out;
-  std::vector<KvPoint> points;
-  for (const std::uint32_t tokens : o.tokens)
-    for (const std::uint32_t block : blocks)
-      for (const std::uint32_t count : requests) {
-        VIADUCT_TRY(const KvPoint asked, pointOf(o, *model, tokens, block, count));
-        VIADUCT_TRY(Fitting fits, fitted(asked, budget, count == fewest));
-        if (!fits.remark.empty()) out.remarks.push_back(std::move(fits.remark));
-        if (fits.point) points.push_back(*std::move(fits.point));
-      }
+  VIADUCT_TRY(const auto points, pointsOf(o, *model, budgetOf(o, local), out.remarks));
   for (const std::string& backend : backends)
     for (const KvPoint& point : points) addTrials(o, backend, point, out.rows);
   for (const measure::Workload& row : out.rows) VIADUCT_CHECK(check(row));

@@ -77,6 +77,22 @@ void addAll(const AgentVariables& flags, StoragePlan& plan) {
   std::ranges::copy(flags.remarks, std::back_inserter(plan.remarks));
 }
 
+// Checks the names of files, and sets how many files there are.
+Status useNames(const BenchOptions& o, measure::StorageChoice& choice) {
+  if (o.has("num_files") && choice.names.size() != choice.files)
+    return badFlag("--num_files and --filenames",
+                   fmt::format("{} files, and {} names", choice.files, choice.names.size()),
+                   "drop --num_files");
+  choice.files = static_cast<std::uint32_t>(choice.names.size());
+  for (const std::string& name : choice.names)
+    if (std::count(choice.names.begin(), choice.names.end(), name) > 1)
+      return badFlag("--filenames", fmt::format("{} is named twice", name));
+  if (std::max(o.spec.layout.initiators, o.local_workers) > 1)
+    return badFlag("--filenames and --num_initiator_dev", "each process has files of its own",
+                   "use --filepath and --num_files");
+  return Ok{};
+}
+
 Status addFiles(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
   measure::StorageChoice& choice = plan.choice;
   choice.overwrite = o.storage.overwrite;
@@ -86,21 +102,11 @@ Status addFiles(const BenchOptions& o, const Settings& settings, StoragePlan& pl
   if (choice.place.empty() && choice.names.empty())
     return badFlag("--filepath", "the run needs a folder for its files",
                    "give --filepath FOLDER, or --filenames");
-  if (!choice.names.empty() && o.has("num_files") && choice.names.size() != choice.files)
-    return badFlag("--num_files and --filenames",
-                   fmt::format("{} files, and {} names", choice.files, choice.names.size()),
-                   "drop --num_files");
-  if (!choice.names.empty()) choice.files = static_cast<std::uint32_t>(choice.names.size());
-  for (const std::string& name : choice.names)
-    if (std::count(choice.names.begin(), choice.names.end(), name) > 1)
-      return badFlag("--filenames", fmt::format("{} is named twice", name));
+  if (!choice.names.empty()) VIADUCT_CHECK(useNames(o, choice));
   for (const std::string& name : choice.names)
     if (std::error_code unknown; !std::filesystem::exists(name, unknown) && !unknown)
       plan.remarks.push_back(
           fmt::format("{} does not exist; the run uses a file without a name in its place", name));
-  if (!choice.names.empty() && std::max(o.spec.layout.initiators, o.local_workers) > 1)
-    return badFlag("--filenames and --num_initiator_dev", "each process has files of its own",
-                   "use --filepath and --num_files");
   const std::string asked = base::upper(o.textOf("backend", ""));
   if (asked == "GDS" || asked == "GDS_MT")
     plan.remarks.push_back(fmt::format(

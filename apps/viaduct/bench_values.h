@@ -138,9 +138,10 @@ Status count(std::string_view text, auto& options) {
 // Parses a word of a base::Words.
 template <const auto& Words, auto... Path>
 Status oneOf(std::string_view text, auto& options) {
-  const auto value = base::valueOf(Words, text);
-  if (!value) return wrongValue(fmt::format("\"{}\" is none of {}", text, base::listOf(Words)), {});
-  memberAt<Path...>(options) = *value;
+  const auto found = base::valueOf(Words, text);
+  if (!found) return wrongValue(fmt::format("\"{}\" is none of {}", text, base::listOf(Words)), {});
+  const auto value = *found;
+  memberAt<Path...>(options) = value;
   return Ok{};
 }
 

@@ -52,21 +52,21 @@ std::optional<int> endedBy(const SheetRead& read, const std::string& name,
 
 template <class Options>
 Command commandOf(const CommandTable<Options>& table) {
-  const auto sheetOf = [flags = table.flags](Options& options) {
+  const auto sheet_of = [flags = table.flags](Options& options) {
     FlagSheet out;
     for (const Flag<Options>& flag : flags)
       out.add<Options>(isArgument(flag.name) ? "Arguments" : "Flags", {&flag, 1}, options);
     return out.addHelp("Flags");
   };
-  const auto page = [sheetOf, table] {
+  const auto page = [sheet_of, table] {
     Options usual;
-    return pageOf(asTyped(table.name), asTyped(table.about), asTyped(table.more), sheetOf(usual),
+    return pageOf(asTyped(table.name), asTyped(table.about), asTyped(table.more), sheet_of(usual),
                   table.nested);
   };
-  const auto run = [sheetOf, table, page](const CommandWords& words) {
+  const auto run = [sheet_of, table, page](const CommandWords& words) {
     if (const auto code = runNested(table.nested, words, table.wrong)) return *code;
     Options options;
-    const FlagSheet sheet = sheetOf(options);
+    const FlagSheet sheet = sheet_of(options);
     SheetRead read = sheet.read(words, Repeats::kRefused);
     requireFlags(sheet, table.example == nullptr ? "see --help" : table.example(), read);
     const auto code = endedBy(read, asTyped(table.name), page, table.wrong);

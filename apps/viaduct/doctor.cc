@@ -51,6 +51,8 @@ class UnpackedSnapshot {
     return out;
   }
   UnpackedSnapshot(UnpackedSnapshot&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  UnpackedSnapshot(const UnpackedSnapshot&) = delete;
+  UnpackedSnapshot& operator=(const UnpackedSnapshot&) = delete;
   UnpackedSnapshot& operator=(UnpackedSnapshot&&) = delete;
   ~UnpackedSnapshot() {
     std::error_code ignored;

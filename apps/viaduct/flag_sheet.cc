@@ -63,7 +63,7 @@ std::vector<FlagName> FlagSheet::names() const {
 
 void FlagSheet::apply(FlagsRead read, SheetRead& into) const {
   std::ranges::move(read.problems, std::back_inserter(into.problems));
-  const auto applyOne = [&](const SheetFlag& flag, Given& one) {
+  const auto apply_one = [&](const SheetFlag& flag, Given& one) {
     if (auto applied = flag.apply(one.text); !applied) {
       into.problems.push_back(std::move(applied).error());
       into.problems.back().operation = one.from;
@@ -77,7 +77,7 @@ void FlagSheet::apply(FlagsRead read, SheetRead& into) const {
       if (const auto flag = std::ranges::find(group.flags, one.name,
                                               [](const SheetFlag& f) { return f.name.name; });
           flag != group.flags.end()) {
-        applyOne(*flag, one);
+        apply_one(*flag, one);
         break;
       }
 }

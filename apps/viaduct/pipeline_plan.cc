@@ -132,7 +132,7 @@ Result<std::vector<std::string>> backendsOf(const Pipeline& pipeline, const std:
 // The GPU backend would map memory of another process on this host, so the requirement of the net
 // stage names the network's backend.
 std::string requireOfNet(const PipelineOptions& o, const std::string& network) {
-  const std::string asked = measure::requireOfTransfer(o.spec.require);
+  std::string asked = measure::requireOfTransfer(o.spec.require);
   if (!o.pipeline.hasGpu()) return asked;
   return fmt::format("backend:{}{}{}", network, asked.empty() ? "" : ",", asked);
 }

@@ -82,9 +82,9 @@ struct RunOptions {
     return at != given.end() && at->second.yes.value_or(true);
   }
   // The text of a flag, as it was given.
-  std::string textOf(std::string_view flag, std::string otherwise) const {
+  std::string textOf(std::string_view flag, const std::string& otherwise) const {
     const auto at = given.find(flag);
-    return at == given.end() ? std::move(otherwise) : at->second.text;
+    return at == given.end() ? otherwise : at->second.text;
   }
 };
 

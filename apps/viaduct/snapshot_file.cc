@@ -97,6 +97,22 @@ class Unpacker {
   std::uint64_t bytes_ = 0;
 };
 
+// Unpacks all entries. Returns why it cannot, or "".
+std::string unpackAll(archive* from, Unpacker& unpacker, const base::StopFlag* stop) {
+  for (std::size_t count = 0; stop == nullptr || !*stop; ++count) {
+    archive_entry* entry = nullptr;
+    const int code = ::archive_read_next_header(from, &entry);
+    if (code == ARCHIVE_EOF) break;
+    if (code != ARCHIVE_OK) return base::printable(whyOf(from));
+    if (count == kMostEntries) return "it has more than 100,000 entries";
+    const char* const name = ::archive_entry_pathname(entry);
+    const std::string path = name == nullptr ? "an entry" : name;
+    if (const std::string why = unpacker.unpack(from, entry, path); !why.empty())
+      return fmt::format("{} {}", base::printable(path), base::printable(why));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status writeSnapshot(const std::string& file, const std::vector<SnapshotEntry>& entries) {
@@ -126,18 +142,9 @@ Status unpackSnapshot(const std::string& file, const std::string& folder,
   std::error_code none;
   Unpacker unpacker(std::filesystem::canonical(folder, none).string());
   if (none) return failed("read snapshot", folder, none.message());
-  for (std::size_t count = 0;; ++count) {
-    archive_entry* entry = nullptr;
-    const int code = ::archive_read_next_header(from.get(), &entry);
-    if (code == ARCHIVE_EOF) break;
-    if (code != ARCHIVE_OK) return wrong(base::printable(whyOf(from.get())));
-    if (count == kMostEntries) return wrong("it has more than 100,000 entries");
-    if (stop != nullptr && *stop) return Error{.code = Code::kCancelled, .operation = "doctor"};
-    const char* const name = ::archive_entry_pathname(entry);
-    const std::string path = name == nullptr ? "an entry" : name;
-    if (const std::string why = unpacker.unpack(from.get(), entry, path); !why.empty())
-      return wrong(fmt::format("{} {}", base::printable(path), base::printable(why)));
-  }
+  if (const std::string why = unpackAll(from.get(), unpacker, stop); !why.empty())
+    return wrong(why);
+  if (stop != nullptr && *stop) return Error{.code = Code::kCancelled, .operation = "doctor"};
   // If "node" were a link, it would lead to a folder of this machine.
   const std::string top = folder + "/" + std::string(kTop);
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(top, none)))

@@ -131,7 +131,7 @@ std::string timeText(std::optional<double> seconds) {
   if (!seconds) return "-";
   if (*seconds < 1e-3) return measure::digits(*seconds * 1e6) + " us";
   if (*seconds < 1) return measure::digits(*seconds * 1e3) + " ms";
-  return measure::digits(*seconds) + " s";
+  return measure::digits(seconds) + " s";
 }
 
 std::string railsText(const std::vector<TopRail>& rails) {

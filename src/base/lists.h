@@ -13,6 +13,7 @@ namespace viaduct::base {
 template <class Items, class Of>
 auto mapped(const Items& items, Of of) {
   std::vector<std::decay_t<std::invoke_result_t<Of&, decltype(*std::begin(items))>>> out;
+  out.reserve(std::size(items));
   for (const auto& item : items) out.push_back(std::invoke(of, item));
   return out;
 }

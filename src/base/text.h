@@ -37,8 +37,9 @@ std::string paragraph(std::string_view lead, std::string_view text, std::size_t 
 template <class Number, class... Form>
 std::optional<Number> numberIn(std::string_view text, Form... form) {
   Number out{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, out, form...);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, out, form...);
   if (error != std::errc() || stop != end) return std::nullopt;
   if constexpr (std::floating_point<Number>)
     if (!std::isfinite(out)) return std::nullopt;

@@ -31,7 +31,10 @@ class ThreadEngineTest : public ::testing::Test {
   }
 
   static constexpr std::uint32_t kBytes = 8;
-  std::unique_ptr<std::FILE, decltype(&std::fclose)> file_{std::tmpfile(), &std::fclose};
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_{std::tmpfile()};
   std::array<std::byte, kBytes> memory_{};
   std::unique_ptr<Engine> engine_ = *openThreads(4);
 };

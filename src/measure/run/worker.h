@@ -50,8 +50,8 @@ struct WorkerDevice {
   std::optional<Buffer> memory = {};
   std::unique_ptr<Storage> storage = {};  // instead of memory, if the layout has no targets
 
-  std::span<std::byte> bytes() const { return storage ? storage->bytes() : memory->bytes(); }
-  const Mirror* mirror() const { return storage ? nullptr : memory->mirror(); }
+  std::span<std::byte> bytes() const { return memory ? memory->bytes() : storage->bytes(); }
+  const Mirror* mirror() const { return memory ? memory->mirror() : nullptr; }
 };
 
 // The state that a worker shares with its rows.
