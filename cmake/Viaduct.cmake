@@ -235,9 +235,9 @@ function(viaduct_write_places out)
     get_property(plain GLOBAL PROPERTY VIADUCT_PLACE_PLAIN_${n})
     string(TOLOWER ${plain} plain)
     list(JOIN schemes "\"), std::string_view(\"" schemes)
-    string(APPEND decls "namespace ${n} {\nResult<std::unique_ptr<MeetingPlace>> open(const PlaceOptions&);\n}\n")
-    string(APPEND decls "constexpr std::array kSchemes_${n}{std::string_view(\"${schemes}\")};\n")
-    string(APPEND rows "    PlaceEntry{\"${n}\", kSchemes_${n}, ${plain}, &${n}::open},\n")
+    string(APPEND decls "namespace ${n} {\nResult<std::unique_ptr<MeetingPlace>> open(const PlaceOptions&);\n")
+    string(APPEND decls "constexpr std::array kSchemes{std::string_view(\"${schemes}\")};\n}\n")
+    string(APPEND rows "    PlaceEntry{\"${n}\", ${n}::kSchemes, ${plain}, &${n}::open},\n")
   endforeach()
   file(CONFIGURE OUTPUT ${out} CONTENT "// Generated from src/meet/*/CMakeLists.txt.
 #include <array>

@@ -27,6 +27,8 @@ viaduct::Status push(std::span<const std::byte> card) {  // from the other's exp
 // README ends
 #include <stdlib.h>
 
+#include <string>
+
 namespace {
 
 viaduct::Status openInboxAndPush() {
@@ -39,7 +41,8 @@ viaduct::Status openInboxAndPush() {
 
 int main() {
   // Removes the variables of the test's user, which must not count here.
-  for (const viaduct::SettingRow& row : viaduct::settingRows()) ::unsetenv(row.variable.data());
+  for (const viaduct::SettingRow& row : viaduct::settingRows())
+    ::unsetenv(std::string(row.variable).c_str());
   const auto done = openInboxAndPush();
   if (!done) std::fprintf(stderr, "%s\n", done.error().text().c_str());
   return done ? 0 : 1;

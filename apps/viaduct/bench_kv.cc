@@ -222,30 +222,43 @@ Result<PlannedRows> traceRows(const KvOptions& o, const std::vector<std::string>
 
 // Sets the rate and the duration of a run that replays a trace.
 void setTraceTimes(measure::Spec& spec) {
-  if (spec.rows.empty() || !spec.rows.front().trace) return;
-  const measure::KvTrace& trace = *spec.rows.front().trace;
-  const double seconds = secondsOf(*trace.requests) / trace.speed;
+  if (spec.rows.empty()) return;
+  const auto& trace = spec.rows.front().trace;
+  if (!trace) return;
+  const double seconds = secondsOf(*trace->requests) / trace->speed;
   spec.duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::max(seconds, 1e-3)));
-  if (seconds > 0) spec.rate = static_cast<double>(trace.requests->requests.size()) / seconds;
+  if (seconds > 0) spec.rate = static_cast<double>(trace->requests->requests.size()) / seconds;
 }
 
-// The points of all sizes and numbers of requests that fit into `budget`.
-Result<std::vector<KvPoint>> pointsOf(const KvOptions& o, const KvModel& model,
-                                      std::uint64_t budget, std::vector<std::string>& remarks) {
-  const auto blocks =
-      !o.blocks.empty() ? o.blocks : std::vector<std::uint32_t>{model.own_blocks ? 0U : 16U};
-  const auto requests = !o.requests.empty() ? o.requests : std::vector<std::uint32_t>{1};
-  const std::uint32_t fewest = std::ranges::min(requests);
-  std::vector<KvPoint> out;
+struct KvSizes {
+  std::uint32_t tokens = 0, block = 0, requests = 0;
+};
+
+// Each number of tokens with each block size and each number of requests.
+std::vector<KvSizes> sizesOf(const KvOptions& o, const KvModel& model) {
+  std::vector<std::uint32_t> blocks = o.blocks, requests = o.requests;
+  if (blocks.empty()) blocks = {model.own_blocks ? 0U : 16U};
+  if (requests.empty()) requests = {1};
+  std::vector<KvSizes> out;
   for (const std::uint32_t tokens : o.tokens)
     for (const std::uint32_t block : blocks)
-      for (const std::uint32_t count : requests) {
-        VIADUCT_TRY(const KvPoint asked, pointOf(o, model, tokens, block, count));
-        VIADUCT_TRY(Fitting fits, fitted(asked, budget, count == fewest));
-        if (!fits.remark.empty()) remarks.push_back(std::move(fits.remark));
-        if (fits.point) out.push_back(*std::move(fits.point));
-      }
+      for (const std::uint32_t count : requests) out.push_back({tokens, block, count});
+  return out;
+}
+
+// The points that fit into `budget`.
+Result<std::vector<KvPoint>> pointsOf(const KvOptions& o, const KvModel& model,
+                                      std::uint64_t budget, std::vector<std::string>& remarks) {
+  const auto sizes = sizesOf(o, model);
+  const std::uint32_t fewest = std::ranges::min(sizes, {}, &KvSizes::requests).requests;
+  std::vector<KvPoint> out;
+  for (const KvSizes& one : sizes) {
+    VIADUCT_TRY(const KvPoint asked, pointOf(o, model, one.tokens, one.block, one.requests));
+    VIADUCT_TRY(Fitting fits, fitted(asked, budget, one.requests == fewest));
+    if (!fits.remark.empty()) remarks.push_back(std::move(fits.remark));
+    if (fits.point) out.push_back(*std::move(fits.point));
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/lists.h"
 #include "base/nearest.h"
 #include "viaduct/remarks.h"
 
@@ -15,8 +16,7 @@ namespace {
 std::string wordOf(const Command& nested) { return nested.name.substr(nested.name.rfind(' ') + 1); }
 
 int failUnknown(const std::vector<Command>& nested, const std::string& word, int wrong) {
-  std::vector<std::string> names;
-  for (const Command& one : nested) names.push_back(wordOf(one));
+  const auto names = base::mapped(nested, wordOf);
   const std::string near = base::nearest(word, names);
   return fail(
       fmt::format("there is no command \"{}\"; {}", word,

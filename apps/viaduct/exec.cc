@@ -195,6 +195,7 @@ Status addNixl(const diag::Variables& own, bool force, std::vector<EnvVariable>&
 
 int becomeCommand(const std::vector<std::string>& command) {
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& one : command) words.push_back(const_cast<char*>(one.c_str()));
   words.push_back(nullptr);
   std::fflush(nullptr);

@@ -78,19 +78,23 @@ class Reader {
     const FlagName* named = find(flag.name, known_);
     if (named == nullptr) named = argumentNamed(flag.name);
     if (named == nullptr) return negated(word, flag);
-    if (!flag.value) {
-      if (named->yes_or_no)
-        flag.value =
-            hasNext() && arguments_.empty() && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
-      else if (!hasNext())
-        return badFlag("--" + flag.name, "a value is missing");
-      else
-        flag.value = words_[++at_];
+    if (flag.value) {
+      VIADUCT_CHECK(add(*named, *std::move(flag.value)));
+    } else {
+      VIADUCT_TRY(const std::string value, nextValue(*named, flag.name));
+      VIADUCT_CHECK(add(*named, value));
     }
-    VIADUCT_CHECK(add(*named, *std::move(flag.value)));
     while (named->many && hasNext() && !words_[at_ + 1].starts_with('-'))
       VIADUCT_CHECK(add(*named, words_[++at_]));
     return Ok{};
+  }
+
+  // The value of a flag without "=".
+  Result<std::string> nextValue(const FlagName& named, const std::string& flag) {
+    if (named.yes_or_no && !(hasNext() && arguments_.empty() && isYesNo(words_[at_ + 1])))
+      return std::string("true");
+    if (!hasNext()) return badFlag("--" + flag, "a value is missing");
+    return words_[++at_];
   }
 
   Status takeArgument(const std::string& word) {

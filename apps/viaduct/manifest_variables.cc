@@ -96,24 +96,24 @@ ManifestWords withManifestVariables(
     const std::function<std::optional<std::string>(const char*)>& variable) {
   ManifestWords out;
   VariableFlags flags(words, known, out);
-  const auto valueOf = [&](const char* name) { return variable(name).value_or(""); };
-  if (const std::string backend = valueOf("NIXL_BACKEND"); !backend.empty())
+  const auto value_of = [&](const char* name) { return variable(name).value_or(""); };
+  if (const std::string backend = value_of("NIXL_BACKEND"); !backend.empty())
     flags.take("NIXL_BACKEND", {"--backend", backend});
   // "native" is a worker without NIXL, as all workers of viaduct are.
-  if (const std::string worker = valueOf("NIXL_WORKER_TYPE"); !worker.empty())
+  if (const std::string worker = value_of("NIXL_WORKER_TYPE"); !worker.empty())
     flags.take("NIXL_WORKER_TYPE",
                {"--worker_type", base::upper(worker) == "NATIVE" ? "nixl" : worker});
-  if (const std::string segment = valueOf("NIXL_TARGET_SEG_TYPE"); !segment.empty())
+  if (const std::string segment = value_of("NIXL_TARGET_SEG_TYPE"); !segment.empty())
     flags.take("NIXL_TARGET_SEG_TYPE", flagsOfSegment(segment));
-  const std::string etcd = valueOf("ETCD_ENDPOINTS");
-  if (!etcd.empty() && valueOf("VIADUCT_MEET").empty() && valueOf("NIXL_ETCD_ENDPOINTS").empty() &&
-      flags.meetsAtEtcd())
+  const std::string etcd = value_of("ETCD_ENDPOINTS");
+  if (!etcd.empty() && value_of("VIADUCT_MEET").empty() &&
+      value_of("NIXL_ETCD_ENDPOINTS").empty() && flags.meetsAtEtcd())
     flags.take("ETCD_ENDPOINTS", {"--etcd_endpoints", etcd});
-  if (flags.measures("OBJ", valueOf("NIXL_BACKEND")))
+  if (flags.measures("OBJ", value_of("NIXL_BACKEND")))
     for (const auto& [name, flag] : kOfStore)
-      if (const std::string value = valueOf(name); !value.empty()) flags.take(name, {flag, value});
-  if (const std::string level = valueOf("NIXL_LOG_LEVEL");
-      !level.empty() && valueOf("VIADUCT_LOG").empty())
+      if (const std::string value = value_of(name); !value.empty()) flags.take(name, {flag, value});
+  if (const std::string level = value_of("NIXL_LOG_LEVEL");
+      !level.empty() && value_of("VIADUCT_LOG").empty())
     out.log_level = levelNamed(level);
   if (variable("ETCD_CPP_API_DISABLE_URI_VALIDATION"))
     out.said.emplace_back(

@@ -106,8 +106,8 @@ std::vector<BackendInfo> Agent::backends() const {
 Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options) {
   VIADUCT_CHECK(impl_->usable("allocate"));
   if (options.device) {
-    VIADUCT_TRY(Segment memory, impl_->allocateAt(*options.device, bytes));
-    return pinChecked(impl_, std::move(memory), options.label);
+    VIADUCT_TRY(const Segment memory, impl_->allocateAt(*options.device, bytes));
+    return pinChecked(impl_, memory, options.label);
   }
   VIADUCT_CHECK(checkRoom(bytes, options));
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));

@@ -58,19 +58,19 @@ Result<std::vector<DrainLeft>> AgentImpl::drain(Deadline until) {
   VIADUCT_TRY(const std::uint64_t number, startDrain());
   auto held = hold();
   const auto deadline = engine_->poller().fromSteady(until.at());
-  const auto takenBack = [&] { return drain_ != number; };
-  if (!takenBack()) {
+  const auto taken_back = [&] { return drain_ != number; };
+  if (!taken_back()) {
     peers_.beginDrain(deadline);
     traffic_.endReaching(nullptr, peers_.drainError("post"));
     parcels_.refuseWaiting(peers_.drainError("fetch"));
   }
   const auto over = [&] {
-    return takenBack() || closed() || !peers_.hasDrainLeft() || now() >= deadline;
+    return taken_back() || closed() || !peers_.hasDrainLeft() || now() >= deadline;
   };
   while (!engine_->waitHeld(over, Clock::now() + kLookEvery)) {
   }
   if (closed()) return usable("drain").error();
-  if (takenBack())
+  if (taken_back())
     return Error{.code = Code::kCancelled, .operation = "drain", .detail = "undrain() was called"};
   drain_ends_ = true;
   auto rest = peers_.drainLeft();
@@ -104,7 +104,7 @@ void AgentImpl::endRest(const std::vector<DrainLeft>& rest) {
 
 Status AgentImpl::undrain() {
   const std::lock_guard naming(naming_);
-  const auto mayUndrain = [this]() -> Status {
+  const auto may_undrain = [this]() -> Status {
     VIADUCT_CHECK(usable("undrain"));
     if (drain_ == 0) return noDrain("no drain runs");
     if (drain_ends_) return noDrain("the drain's deadline has passed, and it ends the rest");
@@ -112,11 +112,11 @@ Status AgentImpl::undrain() {
   };
   {
     const auto held = hold();
-    VIADUCT_CHECK(mayUndrain());
+    VIADUCT_CHECK(may_undrain());
   }
   if (finder_) VIADUCT_CHECK(finder_->publish(settings_.deadline));
   const auto held = hold();
-  if (Status may = mayUndrain(); !may) {
+  if (Status may = may_undrain(); !may) {
     if (finder_) finder_->withdraw();
     return may;
   }

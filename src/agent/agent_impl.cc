@@ -69,7 +69,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
   VIADUCT_CHECK(checkSettings(settings));
   const Deadline until = settings.deadline;
   std::shared_ptr<AgentImpl> impl(new AgentImpl(std::move(settings)));
-  const std::future<void> beside = base::prepareFirstHandshake();
+  [[maybe_unused]] const std::future<void> beside = base::prepareFirstHandshake();
   awaitDevices(impl->settings_.rails, impl->settings_.deadline);
   VIADUCT_CHECK(impl->openEngine(*impl, clock));
   {
@@ -237,21 +237,20 @@ Status AgentImpl::unpin(std::uint32_t slot) {
 // While this function waits, the event loop runs, because other peers need heartbeats. No event
 // tells that a peer has left the memory.
 Status AgentImpl::removePin(std::uint32_t slot) {
-  std::optional<Status> outcome;
+  Status outcome = Ok{};
+  bool known = false;
   const auto over = [&] {
-    if (outcome) return true;
-    Status removed = Ok{};
+    if (known) return true;
     {
       const Still still(rails_);
-      removed = backends_.count() == 0 ? peers_.left() : pins_->remove(slot);
+      outcome = backends_.count() == 0 ? peers_.left() : pins_->remove(slot);
     }
-    if (!removed && removed.error().code == Code::kBusy) return false;
-    outcome = std::move(removed);
-    return true;
+    known = outcome || outcome.error().code != Code::kBusy;
+    return known;
   };
   while (!engine_->waitHeld(over, Clock::now() + kLookEvery)) {
   }
-  return *std::move(outcome);
+  return outcome;
 }
 
 // Keeps the note rings armed if the user has asked for eventFd(): a note in a disarmed ring does

@@ -31,6 +31,8 @@ class AgentImpl final : public Basis, public Progressable {
   // A test may pass a `clock`, which has to outlive the agent.
   static Result<std::shared_ptr<AgentImpl>> open(Settings settings,
                                                  const base::MovableClock* clock = nullptr);
+  AgentImpl(const AgentImpl&) = delete;
+  AgentImpl& operator=(const AgentImpl&) = delete;
   ~AgentImpl() override;
   void shutdown();  // takes the lock; not from a callback
 

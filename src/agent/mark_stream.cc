@@ -26,7 +26,7 @@ Status waitFor(MarkStreamImpl& stream, const Condition& done, bool or_ended, Dea
   const bool over = agent.engine().waitHeld([&] { return done() || given_up() || agent.closed(); },
                                             until.at(), &stream.watchers);
   if (done()) return Ok{};
-  if (given_up()) return *stream.ended();
+  if (const auto& why = stream.ended(); or_ended && why) return *why;
   if (over) VIADUCT_CHECK(agent.usable("wait for marks"));
   return Error{.code = Code::kTimeout,
                .operation = "wait for marks",
@@ -84,7 +84,7 @@ Status MarkStream::mark(std::uint32_t number) const {
   Basis& agent = impl_->peer().basis();
   VIADUCT_CHECK(agent.usable("mark"));
   const auto held = agent.hold();
-  if (impl_->ended()) return *impl_->ended();
+  if (const auto& why = impl_->ended()) return *why;
   return impl_->peer().mark({.stream = impl_->number(), .number = number});
 }
 
@@ -95,7 +95,7 @@ void MarkStream::end(Error why) const {
 
 Status MarkStream::ended() const {
   const auto held = impl_->peer().basis().hold();
-  if (impl_->ended()) return *impl_->ended();
+  if (const auto& why = impl_->ended()) return *why;
   return Ok{};
 }
 

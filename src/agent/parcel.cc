@@ -37,6 +37,15 @@ Status waitUntil(Basis& basis, const std::function<bool()>& over, Deadline until
   return basis.usable(operation);
 }
 
+// Waits like waitUntil() until `end` is set, and returns it.
+Result<ParcelEnd> waitForEnd(Basis& basis, const std::optional<ParcelEnd>& end, Deadline until,
+                             base::Watchers& watchers, const char* operation, const char* detail) {
+  const Status waited =
+      waitUntil(basis, [&] { return end.has_value(); }, until, watchers, operation, detail);
+  if (waited && end) return *end;
+  return waited.error();
+}
+
 // Nobody shall find a parcel that is about to end.
 void retract(Publication& publication) {
   std::function<void()> gone;
@@ -99,6 +108,7 @@ PublishedParcel::~PublishedParcel() {
     base::log(base::LogLevel::kError, "{}", free.error().text());
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of the public header
 Status PublishedParcel::ready(PublishedPart part) {
   VIADUCT_TRY(auto held_part, agent::heldPart(*impl_, part.blocks));
   const auto held = impl_->basis().hold();
@@ -119,10 +129,8 @@ std::uint64_t PublishedParcel::taken() const {
 Result<ParcelEnd> PublishedParcel::wait(Deadline until) const {
   VIADUCT_CHECK(impl_->basis().ofThisProcess("wait"));
   const auto held = impl_->basis().hold();
-  VIADUCT_CHECK(waitUntil(
-      impl_->basis(), [this] { return impl_->end.has_value(); }, until, impl_->watchers, "wait",
-      "not all groups have taken the parcel"));
-  return *impl_->end;
+  return waitForEnd(impl_->basis(), impl_->end, until, impl_->watchers, "wait",
+                    "not all groups have taken the parcel");
 }
 
 Status PublishedParcel::withdraw() { return withdrawn(*impl_); }
@@ -152,10 +160,8 @@ ParcelFetch::~ParcelFetch() {
 Status ParcelFetch::wait(Deadline until) const {
   VIADUCT_CHECK(impl_->basis().ofThisProcess("fetch"));
   const auto held = impl_->basis().hold();
-  VIADUCT_CHECK(waitUntil(
-      impl_->basis(), [this] { return impl_->end.has_value(); }, until, impl_->watchers, "fetch",
-      "the parcel has not arrived"));
-  const ParcelEnd& end = *impl_->end;
+  VIADUCT_TRY(const ParcelEnd end, waitForEnd(impl_->basis(), impl_->end, until, impl_->watchers,
+                                              "fetch", "the parcel has not arrived"));
   if (end.outcome == ParcelOutcome::kWhole) return Ok{};
   return agent::errorOf(end, impl_->taker.want().name);
 }
@@ -167,6 +173,7 @@ Status ParcelFetch::waitPart(ParcelPart part, Deadline until) const {
   VIADUCT_CHECK(
       waitUntil(impl_->basis(), over, until, impl_->watchers, "fetch", "the part has not arrived"));
   if (impl_->taker.has(part)) return Ok{};
+  // Without the part, over() has seen the end.
   return agent::errorOf(*impl_->end, impl_->taker.want().name);
 }
 

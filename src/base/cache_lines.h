@@ -13,6 +13,9 @@ namespace viaduct::base {
 // transfer mostly has the size of the transfer that was released before.
 class SparePiece {
  public:
+  SparePiece() = default;
+  SparePiece(const SparePiece&) = delete;
+  SparePiece& operator=(const SparePiece&) = delete;
   ~SparePiece() {
     ::operator delete(piece_);
     over_ = true;
@@ -59,12 +62,13 @@ struct CacheLines {
     auto* const got = static_cast<std::byte*>(spare != nullptr ? spare : ::operator new(bytes));
     // Operator new aligns to 16 bytes or more, so there is room for the pointer.
     auto* const out = got + kLine - reinterpret_cast<std::uintptr_t>(got) % kLine;
-    std::memcpy(out - sizeof got, &got, sizeof got);
+    std::memcpy(out - sizeof got, static_cast<const void*>(&got), sizeof got);
     return reinterpret_cast<T*>(out);
   }
   void deallocate(T* object, std::size_t count) {
     std::byte* got = nullptr;
-    std::memcpy(&got, reinterpret_cast<const std::byte*>(object) - sizeof got, sizeof got);
+    std::memcpy(static_cast<void*>(&got), reinterpret_cast<const std::byte*>(object) - sizeof got,
+                sizeof got);
     if (!spare_piece.keep(got, count * sizeof(T) + kLine)) ::operator delete(got);
   }
   friend bool operator==(const CacheLines& /*one*/, const CacheLines& /*other*/) { return true; }

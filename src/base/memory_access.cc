@@ -80,8 +80,9 @@ std::optional<Result<MemoryAccess>> query(const Fd& list, Range range) {
 // Takes a line "7f0000000000-7f0000001000 rw-p ...". False: the line ends the search.
 bool takeLine(std::string_view line, Range& range) {
   std::uint64_t start = 0, end = 0;
-  const char* const last = line.data() + line.size();
-  const auto first = std::from_chars(line.data(), last, start, 16);
+  const char* const begin = line.data();
+  const char* const last = begin + line.size();
+  const auto first = std::from_chars(begin, last, start, 16);
   if (first.ptr == last || *first.ptr != '-') return false;
   const auto second = std::from_chars(first.ptr + 1, last, end, 16);
   if (last - second.ptr < 4) return false;

@@ -14,8 +14,8 @@ bool loadsLibraries() {
       if (program->dlpi_phdr[i].p_type == PT_INTERP) return 1;
     return -1;
   };
-  static const bool kLoads = ::dl_iterate_phdr(wants_loader, nullptr) == 1;
-  return kLoads;
+  static const bool loads = ::dl_iterate_phdr(wants_loader, nullptr) == 1;
+  return loads;
 }
 
 Result<SharedLibrary> SharedLibrary::open(const std::string& name) {

@@ -124,15 +124,17 @@ Result<SharedMemory> SharedMemory::allocate(std::uint64_t bytes, const Options& 
     pages = options.control ? Pages::kSecret : Pages::kCounted;
   SharedMemory memory;
   memory.bytes_ = bytes;
-  if (const char* failed = memory.create(pages)) {
-    const int why = errno;
-    if (why == EMFILE) return tooManyFiles(failed);
-    if (pages == Pages::kSecret) return noSecretMemory(failed, why);
-    if (pages == Pages::kHuge) return noHugePages(failed, why, memory.wholePages(kHugePage));
-    return noMemory(failed, why, bytes);
-  }
+  if (const char* failed = memory.create(pages)) return memory.notCreated(pages, failed);
   if (pages != Pages::kSecret) VIADUCT_CHECK(memory.seal(options.peers_only_read, pages));
   return memory;
+}
+
+Error SharedMemory::notCreated(Pages pages, const char* failed) const {
+  const int why = errno;
+  if (why == EMFILE) return tooManyFiles(failed);
+  if (pages == Pages::kSecret) return noSecretMemory(failed, why);
+  if (pages == Pages::kHuge) return noHugePages(failed, why, wholePages(kHugePage));
+  return noMemory(failed, why, bytes_);
 }
 
 std::uint64_t SharedMemory::wholePages(std::uint64_t page) const {

@@ -58,6 +58,7 @@ class SharedMemory {
  private:
   enum class Pages : std::uint8_t;
   const char* create(Pages pages);
+  Error notCreated(Pages pages, const char* failed) const;  // reads errno
   Status seal(bool peers_only_read, Pages pages);
   std::uint64_t wholePages(std::uint64_t page) const;
 

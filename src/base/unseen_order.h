@@ -16,7 +16,7 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 namespace viaduct::base {
 
 // While the object lives, TSan ignores the accesses of this thread.
-class UnseenOrder {
+class [[maybe_unused]] UnseenOrder {
  public:
 #ifdef VIADUCT_TSAN
   UnseenOrder() {
@@ -28,8 +28,8 @@ class UnseenOrder {
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
   }
 #else
-  UnseenOrder() {}
-  ~UnseenOrder() {}
+  UnseenOrder() = default;
+  ~UnseenOrder() = default;
 #endif
   UnseenOrder(const UnseenOrder&) = delete;
   UnseenOrder& operator=(const UnseenOrder&) = delete;

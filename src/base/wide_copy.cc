@@ -76,12 +76,12 @@ Choice choose() {
 Choice choose() { return {"memcpy", copyPlain}; }
 #endif
 
-const Choice choice = choose();
+const Choice kChoice = choose();
 
 }  // namespace
 
 void copyWide(std::byte* to, const std::byte* from, std::size_t bytes) {
-  choice.copy(to, from, bytes);
+  kChoice.copy(to, from, bytes);
 }
 
 void finishWide() {
@@ -90,6 +90,6 @@ void finishWide() {
 #endif
 }
 
-const char* wideCopyName() { return choice.name; }
+const char* wideCopyName() { return kChoice.name; }
 
 }  // namespace viaduct::base

@@ -223,13 +223,13 @@ std::string limitedByBuffers(const Scene& scene, const Member& member, const Rai
   const SocketStatistics& s = rail.sockets;
   const auto at_once =
       static_cast<std::uint64_t>(rateOf(s) * secondsOf(s.round_trip) * kRoundTrips);
-  const auto isSmall = [&](std::uint64_t most) {
+  const auto is_small = [&](std::uint64_t most) {
     return most != 0 && (most < kTwoPieces || most < at_once);
   };
   const double send = secondsOf(s.send_limited), window = secondsOf(s.window_limited);
-  const bool sends = isSmall(member.limits.send_buffer);
+  const bool sends = is_small(member.limits.send_buffer);
   const std::uint64_t far = farBuffer(scene, member);
-  if (!sends && !isSmall(far)) return {};
+  if (!sends && !is_small(far)) return {};
   const bool tiny = (sends ? member.limits.send_buffer : far) < kTwoPieces;
   if (send + window < (tiny ? kOften : kMostly) * secondsOf(s.busy)) return {};
   return fmt::format(

@@ -234,12 +234,12 @@ class Addresses {
 
  private:
   template <class F>
-  void fill(std::uint64_t first, std::size_t count, F addressOf) {
+  void fill(std::uint64_t first, std::size_t count, F address_of) {
     const auto& indices = side_.selection.indices;
     if (indices.empty())
-      for (std::size_t i = 0; i < count; ++i) chunk_[i] = addressOf(first + i);
+      for (std::size_t i = 0; i < count; ++i) chunk_[i] = address_of(first + i);
     else
-      for (std::size_t i = 0; i < count; ++i) chunk_[i] = addressOf(indices[first + i]);
+      for (std::size_t i = 0; i < count; ++i) chunk_[i] = address_of(indices[first + i]);
   }
   // Looks up a run once, and not for each of its blocks.
   void walk(std::uint64_t first, std::size_t count, const Blocks& blocks) {

@@ -194,7 +194,7 @@ constexpr std::array kAgentRows{
         "VIADUCT_DETECT", "2s",
         "A peer is lost after three quarters of this time to all of it without a frame. Set it to "
         "at least twice the longest pause of a healthy peer."),
-    core::durationSetting<&Settings::deadline, 1, 365 * 24 * kHour>(
+    core::durationSetting<&Settings::deadline, 1, std::int64_t{365} * 24 * kHour>(
         "VIADUCT_DEADLINE", "30s", "Time limit of a post that names no deadline."),
     core::durationSetting<&Settings::grace, 1, kHour>(
         "VIADUCT_GRACE", "500ms",

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <optional>
 
 #include "base/lists.h"
 #include "diag/libraries.h"
@@ -70,22 +69,33 @@ void addRemarks(const PodView& pod, Advice& into) {
         "Left out, because of another network or less than half as fast: {}.", namesOf(pod.aside)));
 }
 
-void adviseGid(const Node& node, Advice& into) {
-  std::vector<std::string> each;
-  std::optional<unsigned> index;
-  bool differs = false;
-  for (const RdmaDevice& one : into.pod.verbs)
+// The index of a port's GID that other hosts can reach.
+struct DeviceGid {
+  std::string device;
+  unsigned index = 0;
+};
+
+std::vector<DeviceGid> deviceGids(const std::vector<RdmaDevice>& devices) {
+  std::vector<DeviceGid> out;
+  for (const RdmaDevice& one : devices)
     for (const RdmaPort& port : one.ports) {
       const Gid* const gid = port.active() && port.roce() ? routableGid(port) : nullptr;
-      if (gid == nullptr) continue;
-      differs = differs || (index && *index != gid->index);
-      index = gid->index;
-      each.push_back(fmt::format("{} {}", one.name, gid->index));
+      if (gid != nullptr) out.push_back({one.name, gid->index});
     }
-  if (!index) return;
+  return out;
+}
+
+void adviseGid(const Node& node, Advice& into) {
+  const std::vector<DeviceGid> gids = deviceGids(into.pod.verbs);
+  if (gids.empty()) return;
+  const unsigned index = gids.back().index;
+  const bool differs =
+      std::ranges::any_of(gids, [&](const DeviceGid& one) { return one.index != index; });
+  const std::vector<std::string> each = base::mapped(
+      gids, [](const DeviceGid& one) { return fmt::format("{} {}", one.device, one.index); });
   if (const auto version = ncclVersion(node.live);
       version && *version < kNcclChoosesGid && !differs)
-    into.set.push_back({"NCCL_IB_GID_INDEX", fmt::to_string(*index),
+    into.set.push_back({"NCCL_IB_GID_INDEX", fmt::to_string(index),
                         "NCCL before 2.21 takes index 0, which is not a RoCE v2 address.", true});
   else
     into.unset.push_back(
@@ -94,7 +104,7 @@ void adviseGid(const Node& node, Advice& into) {
              ? fmt::format("The index differs ({}), so no value fits. NCCL 2.21 and newer "
                            "choose it for each device.",
                            fmt::join(each, ", "))
-             : fmt::format("NCCL 2.21 and newer choose it. An older NCCL needs {} here.", *index)});
+             : fmt::format("NCCL 2.21 and newer choose it. An older NCCL needs {} here.", index)});
   into.unset.push_back(
       {"UCX_IB_GID_INDEX", "UCX chooses a RoCE v2 address for each device by itself."});
 }

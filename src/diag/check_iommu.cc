@@ -49,7 +49,8 @@ struct IommuHints {
 
 std::vector<DmaDevice> dmaDevices(const Node& node) {
   std::vector<DmaDevice> out;
-  for (RdmaDevice& nic : rdmaNics(node)) out.push_back({nic.name, *std::move(nic.function), true});
+  for (RdmaDevice& nic : rdmaNics(node))
+    if (nic.function) out.push_back({nic.name, *std::move(nic.function), true});
   for (PciFunction& gpu : nvidiaGpus(node.tree)) {
     std::string name = "GPU " + gpu.address;
     out.push_back({std::move(name), std::move(gpu)});
@@ -186,6 +187,7 @@ std::vector<Evidence> translationEvidence(const Node& node, const IommuHints& hi
     names.push_back(one.name);
   }
   std::vector<Evidence> out;
+  out.reserve(groups.size());
   for (const auto& [path, group] : groups)
     out.push_back({path, fmt::format("{} ({})", group.first, listed(group.second))});
   out.push_back({kCommandLine, hints.command_line});

@@ -29,7 +29,7 @@ std::string functionsText(const LogLines& lines) {
 std::set<std::string> functionsThatMatter(const Node& node) {
   std::set<std::string> out;
   for (const RdmaDevice& nic : rdmaNics(node))
-    out.insert(nic.function->place.pci.begin(), nic.function->place.pci.end());
+    if (nic.function) out.insert(nic.function->place.pci.begin(), nic.function->place.pci.end());
   for (const PciFunction& gpu : nvidiaGpus(node.tree))
     out.insert(gpu.place.pci.begin(), gpu.place.pci.end());
   return out;

@@ -28,9 +28,9 @@ constexpr auto kShmFix =
 constexpr std::uint64_t kLeastFreeShm = std::uint64_t{64} << 20U;
 
 void checkShmFree(const Node& node, const std::string& size, Findings& findings) {
-  if (node.live.shm_free.value_or(kLeastFreeShm) >= kLeastFreeShm)
-    return findings.fine("/dev/shm has " + size + ".");
-  const std::string free = base::roundedSize(*node.live.shm_free);
+  const std::uint64_t bytes = node.live.shm_free.value_or(kLeastFreeShm);
+  if (bytes >= kLeastFreeShm) return findings.fine("/dev/shm has " + size + ".");
+  const std::string free = base::roundedSize(bytes);
   findings.add({.severity = Severity::kWarning,
                 .code = "memory.shm-full",
                 .what = fmt::format("/dev/shm is full: {} of {} are free.", free, size),

@@ -44,6 +44,7 @@ void addLinkEvidence(PathFault& fault, const PciFunction& function) {
 std::vector<NicPath> nicPaths(const Node& node) {
   std::map<std::string, NicPath> paths;
   for (const RdmaDevice& nic : rdmaNics(node)) {
+    if (!nic.function) continue;
     const std::string& physical = nic.function->physical;
     auto function = physical.empty() ? nic.function : pciFunction(node.tree, physical);
     if (!function) continue;  // a guest sees only virtual functions
@@ -251,9 +252,10 @@ void checkAer(const Node& node, const std::map<std::string, std::string>& folder
       const auto total = aerTotal(node.tree, path);
       const std::uint64_t more = node.live.growthOf(path);
       seen |= total.has_value();
-      if (total.value_or(0) == 0) continue;
-      counting.add(address, {path, aerText(*total, more, node.live.seconds)});
-      if (more > 0 || name != kAerFiles[0] || *total >= kManyCorrectable)
+      const std::uint64_t count = total.value_or(0);
+      if (count == 0) continue;
+      counting.add(address, {path, aerText(count, more, node.live.seconds)});
+      if (more > 0 || name != kAerFiles[0] || count >= kManyCorrectable)
         severity = Severity::kWarning;
     }
   if (!seen) return addNoAer(folders.begin()->second, findings);

@@ -118,7 +118,8 @@ const RdmaDevice* deviceAt(const Allocation& given, const std::string& address) 
 std::string numberOf(const Tree& tree, const RdmaDevice& device) {
   const std::string owner = "/sys/bus/pci/devices/" + device.physical;
   for (const std::string& name : tree.list(owner))
-    if (name.starts_with("virtfn") && tree.resolve(owner + "/" + name).ends_with(device.pci))
+    if (name.starts_with("virtfn") &&
+        tree.resolve(fmt::format("{}/{}", owner, name)).ends_with(device.pci))
       return name.substr(6);
   return {};
 }

@@ -20,7 +20,8 @@ host::Nodes nodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
                     const std::vector<RdmaDevice>& nics) {
   std::set<int> named;
   for (const PciFunction& gpu : gpus) named.insert(gpu.place.node);
-  for (const RdmaDevice& nic : nics) named.insert(nic.function->place.node);
+  for (const RdmaDevice& nic : nics)
+    if (nic.function) named.insert(nic.function->place.node);
   return host::numaNodes(tree, std::move(named));
 }
 

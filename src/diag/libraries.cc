@@ -143,7 +143,7 @@ std::vector<Live::Library> findNccl(const Tree& tree, const Variables& variables
 
 std::optional<VersionNumbers> ncclVersion(const Live& live) {
   for (const Live::Library& one : live.libraries)
-    if (const auto numbers = versionNumbers(one.version);
+    if (auto numbers = versionNumbers(one.version);
         one.name.starts_with("libnccl.so") && numbers.size() >= 2)
       return numbers;
   return std::nullopt;

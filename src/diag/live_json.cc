@@ -110,6 +110,8 @@ void describeLive(auto& json, auto& live, auto& names, auto& grown) {
 base::Json asJson(const Live& live) {
   std::vector<NamedTry> names;
   std::vector<Grown> grown;
+  names.reserve(live.names.size());
+  grown.reserve(live.grown.size());
   for (const auto& [name, tried] : live.names) names.push_back({name, tried});
   for (const auto& [path, by] : live.grown) grown.push_back({path, by});
   base::JsonWriter to;

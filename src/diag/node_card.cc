@@ -52,6 +52,7 @@ std::string gpus(const Tree& tree) {
   for (const std::string& address : tree.list(kGpus))
     ++models[valueIn(tree.read(fmt::format("{}/{}/information", kGpus, address)).text, "Model")];
   std::vector<std::string> out;
+  out.reserve(models.size());
   for (const auto& [model, count] : models) out.push_back(fmt::format("{} × {}", count, model));
   if (!out.empty()) return fmt::format("{}", fmt::join(out, ", "));
   const std::size_t count = countNvidiaGpus(tree);
@@ -60,6 +61,7 @@ std::string gpus(const Tree& tree) {
 
 std::string describe(const RdmaDevice& device) {
   std::vector<std::string> ports;
+  ports.reserve(device.ports.size());
   for (const RdmaPort& port : device.ports)
     ports.push_back(fmt::format("{}, {}, {}", port.rate, port.link_layer, port.state));
   return fmt::format("{} {}, firmware {}, {}; PCI {}, NUMA node {}", device.name, device.type,

@@ -67,6 +67,36 @@ std::map<std::string, std::string> comparable(const Diagnosis& diagnosis) {
   return out;
 }
 
+// Adds a node to a list. Nodes come in ascending order, and each may come several times.
+void addNode(std::vector<std::size_t>& nodes, std::size_t node) {
+  if (nodes.empty() || nodes.back() != node) nodes.push_back(node);
+}
+
+void addFinding(std::vector<FindingGroup>& groups, const Finding& finding, std::size_t node) {
+  auto group = std::ranges::find_if(groups, [&](const FindingGroup& one) {
+    return one.severity == finding.severity && one.code == finding.code;
+  });
+  if (group == groups.end())
+    group = groups.insert(groups.end(), {.severity = finding.severity, .code = finding.code});
+  addNode(group->nodes, node);
+  auto same = std::ranges::find_if(group->variants, [&](const SameFinding& one) {
+    return std::tie(one.finding.what, one.finding.cause, one.finding.fix) ==
+           std::tie(finding.what, finding.cause, finding.fix);
+  });
+  if (same == group->variants.end()) same = group->variants.insert(same, {.finding = finding});
+  addNode(same->nodes, node);
+}
+
+// The values of one fact, and the nodes that have each of them.
+using NodesByValue = std::map<std::optional<std::string>, std::vector<std::size_t>>;
+
+std::vector<std::size_t> nodesWithFact(const NodesByValue& values) {
+  std::vector<std::size_t> out;
+  for (const auto& [value, nodes] : values) out.insert(out.end(), nodes.begin(), nodes.end());
+  std::ranges::sort(out);
+  return out;
+}
+
 }  // namespace
 
 Result<Diagnosis> lastDiagnosisIn(std::string_view text) {
@@ -115,23 +145,9 @@ void addSilent(std::span<const std::string> expected, std::vector<NodeResult>& r
 
 std::vector<FindingGroup> groupsOf(std::span<const NodeResult> results) {
   std::vector<FindingGroup> out;
-  for (std::size_t node = 0; node < results.size(); ++node) {
-    if (!results[node].diagnosis) continue;
-    for (const Finding& finding : results[node].diagnosis->findings.all()) {
-      auto group = std::ranges::find_if(out, [&](const FindingGroup& one) {
-        return one.severity == finding.severity && one.code == finding.code;
-      });
-      if (group == out.end())
-        group = out.insert(out.end(), {.severity = finding.severity, .code = finding.code});
-      if (group->nodes.empty() || group->nodes.back() != node) group->nodes.push_back(node);
-      auto same = std::ranges::find_if(group->variants, [&](const SameFinding& one) {
-        return std::tie(one.finding.what, one.finding.cause, one.finding.fix) ==
-               std::tie(finding.what, finding.cause, finding.fix);
-      });
-      if (same == group->variants.end()) same = group->variants.insert(same, {.finding = finding});
-      if (same->nodes.empty() || same->nodes.back() != node) same->nodes.push_back(node);
-    }
-  }
+  for (std::size_t node = 0; node < results.size(); ++node)
+    if (const auto& diagnosis = results[node].diagnosis)
+      for (const Finding& finding : diagnosis->findings.all()) addFinding(out, finding, node);
   const auto more = [](const auto& a, const auto& b) { return a.nodes.size() > b.nodes.size(); };
   for (FindingGroup& group : out) std::ranges::stable_sort(group.variants, more);
   std::ranges::stable_sort(out, [&](const FindingGroup& a, const FindingGroup& b) {
@@ -141,22 +157,19 @@ std::vector<FindingGroup> groupsOf(std::span<const NodeResult> results) {
 }
 
 std::vector<NodeDifference> differencesOf(std::span<const NodeResult> results) {
-  using Value = std::optional<std::string>;
-  std::map<std::string, std::map<Value, std::vector<std::size_t>>> items;
+  std::map<std::string, NodesByValue> items;
   std::vector<std::size_t> told;
   for (std::size_t node = 0; node < results.size(); ++node) {
-    if (!results[node].diagnosis || results[node].diagnosis->facts.empty()) continue;
+    const auto& diagnosis = results[node].diagnosis;
+    if (!diagnosis || diagnosis->facts.empty()) continue;
     told.push_back(node);
-    for (auto& [item, value] : comparable(*results[node].diagnosis))
-      items[item][value].push_back(node);
+    for (auto& [item, value] : comparable(*diagnosis)) items[item][value].push_back(node);
   }
   std::vector<NodeDifference> out;
   for (auto& [item, values] : items) {
-    std::vector<std::size_t> have;
-    for (const auto& [value, nodes] : values) have.insert(have.end(), nodes.begin(), nodes.end());
+    const std::vector<std::size_t> have = nodesWithFact(values);
     if (values.size() == 1 && have.size() == told.size()) continue;
     if (have.size() == 1 && item.starts_with("interface ")) continue;
-    std::ranges::sort(have);
     std::vector<std::size_t> lack;
     std::ranges::set_difference(told, have, std::back_inserter(lack));
     if (!lack.empty()) values[std::nullopt] = std::move(lack);

@@ -114,17 +114,11 @@ class Collector {
       struct stat facts{};
       if (::lstat(there(upto).c_str(), &facts) != 0) return;
       if (S_ISLNK(facts.st_mode)) {
-        addLink(upto);
-        const std::string target = tree_.resolve(upto);
-        if (target.empty() || links >= kMostLinks) return;
-        const std::string rest = end == std::string::npos ? "" : path.substr(end);
-        return addPath(target + rest + (names ? "/" : ""), links + 1);
+        std::string rest = path.substr(std::min(end, path.size()));
+        if (names) rest += '/';
+        return addLinkAndTarget(upto, rest, links);
       }
-      if (end != std::string::npos) continue;
-      if (S_ISREG(facts.st_mode)) return addFile(path);
-      add({.path = path,
-           .kind = S_ISDIR(facts.st_mode) ? SnapshotEntryKind::kFolder : SnapshotEntryKind::kFile});
-      if (S_ISDIR(facts.st_mode) && names) addNames(path);
+      if (end == std::string::npos) addFileOrFolder(path, facts.st_mode, names);
     }
   }
   // Files that could not be read, or were only listed: a diagnosis of the snapshot has to report
@@ -144,6 +138,19 @@ class Collector {
  private:
   std::string there(const std::string& path) const {
     return tree_.live() ? path : tree_.root() + path;
+  }
+  // Adds a link, and the path that `rest` makes of its target.
+  void addLinkAndTarget(const std::string& link, const std::string& rest, int links) {
+    addLink(link);
+    const std::string target = tree_.resolve(link);
+    if (!target.empty() && links < kMostLinks) addPath(target + rest, links + 1);
+  }
+  // Adds a path without links. `names`: also the names in a folder.
+  void addFileOrFolder(const std::string& path, mode_t mode, bool names) {
+    if (S_ISREG(mode)) return addFile(path);
+    const bool folder = S_ISDIR(mode);
+    add({.path = path, .kind = folder ? SnapshotEntryKind::kFolder : SnapshotEntryKind::kFile});
+    if (folder && names) addNames(path);
   }
   void addLink(const std::string& path) {
     std::array<char, 4096> target{};
@@ -173,7 +180,7 @@ class Collector {
   // reads have no contents.
   void addNames(const std::string& folder) {
     for (const std::string& name : tree_.list(folder)) {
-      const std::string path = folder + "/" + name;
+      const std::string path = fmt::format("{}/{}", folder, name);
       struct stat facts{};
       if (::lstat(there(path).c_str(), &facts) != 0) continue;
       if (S_ISLNK(facts.st_mode))

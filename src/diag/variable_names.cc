@@ -124,19 +124,31 @@ void checkTransports(const VariableScene& scene, const std::string& text) {
              .gain = "UCX can move GPU memory."});
 }
 
+// How often a list names RDMA devices with a port, as in mlx5_0:1, and without.
+struct DeviceMentions {
+  std::size_t with_port = 0, without_port = 0;
+};
+
+DeviceMentions mentionsOf(const std::vector<RdmaDevice>& devices,
+                          const std::vector<std::string>& names) {
+  DeviceMentions out;
+  for (const RdmaDevice& one : devices)
+    for (const std::string& name : names) {
+      if (name == one.name) ++out.without_port;
+      if (name.starts_with(one.name + ":")) ++out.with_port;
+    }
+  return out;
+}
+
 void checkUcxDevices(const VariableScene& scene, std::string_view text) {
   const bool excludes = text.starts_with('^');
   const std::vector<std::string> names = base::partsOf(text.substr(excludes ? 1 : 0));
   if (contains(names, "all") || !physicalListed(scene.pod.given, text).empty()) return;
-  std::size_t whole = 0, bare = 0;
-  for (const RdmaDevice& one : scene.pod.verbs)
-    for (const std::string& name : names) {
-      if (name == one.name) ++bare;
-      if (name.starts_with(one.name + ":")) ++whole;
-    }
+  const DeviceMentions named = mentionsOf(scene.pod.verbs, names);
   const std::string fix =
       fmt::format("export UCX_NET_DEVICES={}", activePorts(scene.pod.verbs, PortNames::kAll));
-  if (excludes ? whole >= scene.pod.verbs.size() : whole + bare == 0)
+  if (excludes ? named.with_port >= scene.pod.verbs.size()
+               : named.with_port + named.without_port == 0)
     return scene.add("UCX_NET_DEVICES",
                      {.severity = Severity::kWarning,
                       .what = "leaves UCX without an RDMA device of this pod.",
@@ -144,7 +156,7 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
                                "finds no transport.",
                       .fix = fix,
                       .gain = "UCX uses RDMA instead of TCP."});
-  if (excludes || whole != 0) return;
+  if (excludes || named.with_port != 0) return;
   scene.add("UCX_NET_DEVICES",
             {.severity = Severity::kWarning,
              .code = "variables.ucx-net-devices-port",

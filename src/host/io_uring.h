@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 
-struct io_uring_params;
+struct io_uring_params;  // NOLINT(readability-identifier-naming): the kernel's name
 
 namespace viaduct::host {
 

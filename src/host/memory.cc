@@ -1,5 +1,7 @@
 #include "host/memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -57,7 +59,8 @@ std::uint64_t largestCache(const Tree& tree) {
   const std::string folder = "/sys/devices/system/cpu/cpu0/cache";
   std::uint64_t most = 0;
   for (const std::string& cache : tree.list(folder))
-    if (const auto size = base::parseSize(tree.line(folder + "/" + cache + "/size")))  // "2048K"
+    if (const auto size =
+            base::parseSize(tree.line(fmt::format("{}/{}/size", folder, cache))))  // "2048K"
       most = std::max(most, *size);
   return most;
 }

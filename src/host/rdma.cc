@@ -28,10 +28,10 @@ std::vector<Gid> gidsOf(const Tree& tree, const std::string& port) {
   if (indices.size() > kMostGids) indices.resize(kMostGids);
   std::vector<Gid> out;
   for (const auto& [index, name] : indices) {
-    Gid gid{.index = index, .gid = tree.line(port + "/gids/" + name)};
+    Gid gid{.index = index, .gid = tree.line(fmt::format("{}/gids/{}", port, name))};
     if (empty(gid.gid)) continue;
-    gid.type = tree.tryRead(port + "/gid_attrs/types/" + name).text;
-    gid.interface = tree.tryRead(port + "/gid_attrs/ndevs/" + name).text;
+    gid.type = tree.tryRead(fmt::format("{}/gid_attrs/types/{}", port, name)).text;
+    gid.interface = tree.tryRead(fmt::format("{}/gid_attrs/ndevs/{}", port, name)).text;
     out.push_back(std::move(gid));
   }
   return out;

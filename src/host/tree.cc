@@ -219,7 +219,7 @@ std::string Tree::resolve(const std::string& path) const {
 std::string Tree::fetchPlace(const std::string& path) const {
   const base::Fd at(openBelow(path, O_PATH));
   if (!at) return {};
-  const std::string whole = pathOf(at.get());
+  std::string whole = pathOf(at.get());
   if (live()) return whole;
   return whole.starts_with(root_ + "/") ? whole.substr(root_.size()) : std::string();
 }

@@ -213,11 +213,11 @@ std::uint64_t kvPageBytes(const KvLayout& layout, const KvGroup& group, const Kv
 }
 
 std::uint64_t kvBlocksOf(const KvGroup& group, std::uint64_t tokens) {
-  const auto blocksFor = [&](std::uint64_t count) {
+  const auto blocks_for = [&](std::uint64_t count) {
     return (count + group.block_tokens - 1) / group.block_tokens;
   };
-  const std::uint64_t all = blocksFor(tokens);
-  return group.window == 0 ? all : std::min(all, blocksFor(group.window) + 1);
+  const std::uint64_t all = blocks_for(tokens);
+  return group.window == 0 ? all : std::min(all, blocks_for(group.window) + 1);
 }
 
 Status checkKvLayout(const KvLayout& layout) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/nearest.h"
 #include "base/text.h"
 #include "kv/layout.h"
@@ -105,8 +106,7 @@ KvModel deepSeekCompressed() {
 }
 
 std::vector<KvModel> allModels() {
-  std::vector<KvModel> out;
-  for (const UniformModel& model : kUniform) out.push_back(uniform(model));
+  std::vector<KvModel> out = base::mapped(kUniform, uniform);
   out.push_back(deepSeekLatent("DeepSeek-V3"));
   out.push_back(deepSeekLatent("DeepSeek-R1"));
   out.push_back(deepSeekSparse());

@@ -57,23 +57,26 @@ std::vector<LayerPart> partsOf(const KvLayout& layout) {
   return out;
 }
 
+// Calls `visit(cache, layer)` for each tensor, in the order of the group's places.
+template <class Visit>
+void eachTensor(const KvGroup& group, const Visit& visit) {
+  for (const KvCache& cache : group.caches)
+    for (const std::uint32_t layer : cache.layers)
+      for (std::uint32_t tensor = 0; tensor < cache.tensors; ++tensor) visit(cache, layer);
+}
+
 // Sets the places of pages to their offsets in the parts, each of which begins at 0.
 KvLayout inParts(KvLayout layout) {
   for (KvGroup& group : layout.groups) {
     std::map<std::uint32_t, std::uint64_t> row;  // the bytes of a block, by layer
     group.blocks = kMaxBlocksOfPart;
     group.places.clear();
-    for (const KvCache& cache : group.caches)
-      for (const std::uint32_t layer : cache.layers)
-        for (std::uint32_t tensor = 0; tensor < cache.tensors; ++tensor) {
-          group.places.push_back({.address = row[layer]});
-          row[layer] += kvPageBytes(layout, group, cache);
-        }
+    eachTensor(group, [&](const KvCache& cache, std::uint32_t layer) {
+      group.places.push_back({.address = row[layer]});
+      row[layer] += kvPageBytes(layout, group, cache);
+    });
     auto place = group.places.begin();
-    for (const KvCache& cache : group.caches)
-      for (const std::uint32_t layer : cache.layers)
-        for (std::uint32_t tensor = 0; tensor < cache.tensors; ++tensor)
-          (place++)->stride = row[layer];
+    eachTensor(group, [&](const KvCache&, std::uint32_t layer) { (place++)->stride = row[layer]; });
   }
   return layout;
 }

@@ -42,19 +42,19 @@ struct HeadCut {
 // tokens, into which the pages of both ends divide. `heads`: the number of moved heads.
 HeadCut cutOf(const End& from, const End& to, std::uint64_t entries, std::uint32_t heads) {
   std::uint64_t bytes = entryBytes(from.cache), tokens = entries;
-  const auto joinHeads = [&] {
+  const auto join_heads = [&] {
     const bool touch = from.headStride() == bytes && to.headStride() == bytes;
     if (heads > 1 && touch) bytes *= std::exchange(heads, 1);
   };
-  joinHeads();
+  join_heads();
   if (from.tokenStride() == bytes && to.tokenStride() == bytes) bytes *= std::exchange(tokens, 1);
-  joinHeads();
-  const auto pageOf = [&](const End& end) {
+  join_heads();
+  const auto page_of = [&](const End& end) {
     return Page{.block_stride = 0,
                 .step = end.tokenStride() * (entries / tokens),
                 .pieces = entriesOf(end.group, end.cache) / (entries / tokens)};
   };
-  HeadCut out{{pageOf(from), pageOf(to), bytes}, heads};
+  HeadCut out{{page_of(from), page_of(to), bytes}, heads};
   // A whole page is moved with its padding, so that neighbouring pages are one piece.
   const bool whole = out.cut.source.pieces == 1 && out.cut.destination.pieces == 1 && heads == 1 &&
                      from.heads() == to.heads();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "core/disjoint_blocks.h"
 #include "core/find_twice.h"
 #include "kv/layout.h"
@@ -96,11 +97,11 @@ struct Pieces {
 // adding in the cache is faster than writing each item alone.
 template <class Item, class AddressOf>
 void appendAtOrigins(const std::vector<Item>& items, std::span<const std::uint64_t> origins,
-                     std::vector<Item>& out, AddressOf addressOf) {
+                     std::vector<Item>& out, AddressOf address_of) {
   for (const std::uint64_t origin : origins) {
     const std::size_t before = out.size();
     out.insert(out.end(), items.begin(), items.end());
-    for (std::size_t i = before; i < out.size(); ++i) addressOf(out[i]) += origin;
+    for (std::size_t i = before; i < out.size(); ++i) address_of(out[i]) += origin;
   }
 }
 
@@ -166,17 +167,11 @@ struct Sides {
     const std::uint64_t b = plan.destination.block_tokens / plan.chunk_tokens;
     for (const Part& part : plan.parts) {
       const std::uint64_t each = part.cut.source.pieces / a;  // pieces of a chunk
-      const auto originsOf = [&](std::uint64_t Origin::* end) {
-        std::vector<std::uint64_t> out;
-        out.reserve(part.origins.size());
-        for (const Origin& origin : part.origins) out.push_back(origin.*end);
-        return out;
-      };
       source.add(part.cut.source, part.cut.bytes, blocks.source, chunks.first % a * each,
-                 chunks.count * each, originsOf(&Origin::source));
+                 chunks.count * each, base::mapped(part.origins, &Origin::source));
       destination.add(part.cut.destination, part.cut.bytes, blocks.destination,
                       chunks.first % b * each, chunks.count * each,
-                      originsOf(&Origin::destination));
+                      base::mapped(part.origins, &Origin::destination));
     }
   }
 };

@@ -15,10 +15,10 @@ bool isHex(char c) { return isDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' &&
 // port is no scheme. The first word of an IPv6 address, all hexadecimal digits, is no scheme
 // either.
 bool hasScheme(std::string_view word, std::string_view rest) {
-  const auto isLetter = [](char c) {
+  const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || isDigit(c) || c == '-' || c == '+';
   };
-  if (word.empty() || isDigit(word.front()) || !std::ranges::all_of(word, isLetter)) return false;
+  if (word.empty() || isDigit(word.front()) || !std::ranges::all_of(word, is_letter)) return false;
   if (rest.empty() || rest.front() == ':' || isDigit(rest.front())) return false;
   return rest.starts_with("//") || !std::ranges::all_of(word, isHex);
 }

@@ -8,6 +8,18 @@
 #include "meet/identity.h"
 
 namespace viaduct::meet {
+namespace {
+
+Error takenName(const std::string& operation, bool ours, const std::string& owner) {
+  return {.code = Code::kBusy,
+          .operation = operation,
+          .detail = fmt::format("the name belongs to {}{}",
+                                ours ? "this process" : "another process", owner),
+          .remedy = "use another name, or another namespace"};
+}
+
+}  // namespace
+
 Clock::time_point clamped(Deadline until) {
   return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
 }
@@ -50,12 +62,7 @@ Result<std::unique_ptr<PublishedName>> StoredPlace::publish(const std::string& n
     const bool still_taken =
         !held && held.error().code == Code::kTimeout && held.error().operation == wait.operation;
     if (!held && !still_taken) return held.error();
-    if (!held || *held)
-      return Error{.code = Code::kBusy,
-                   .operation = operation,
-                   .detail = fmt::format("the name belongs to {}{}",
-                                         ours ? "this process" : "another process", owner),
-                   .remedy = "use another name, or another namespace"};
+    if (!held || *held) return takenName(operation, ours, owner);
     VIADUCT_TRY(entry, claim(wanted, wait));
   }
   return entry;
@@ -83,14 +90,14 @@ Result<std::string> StoredPlace::find(const std::string& name, Deadline until,
 
 Result<StoredPlace::Held> StoredPlace::await(const std::string& key, const Enough& enough,
                                              const Wait& wait) {
-  const auto valueOf = [](const std::optional<Entry>& entry) {
+  const auto value_of = [](const std::optional<Entry>& entry) {
     return entry ? Held(entry->value) : Held();
   };
   VIADUCT_TRY(
       const auto entry,
       awaitEntry(
-          key, [&](const std::optional<Entry>& there) { return enough(valueOf(there)); }, wait));
-  return valueOf(entry);
+          key, [&](const std::optional<Entry>& there) { return enough(value_of(there)); }, wait));
+  return value_of(entry);
 }
 
 }  // namespace viaduct::meet

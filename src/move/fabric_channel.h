@@ -53,6 +53,8 @@ class FabricChannel final : public Channel {
  public:
   FabricChannel(const FabricChannelSeed& seed, ChannelHost& host, ChannelMessages& peer,
                 const ChannelLife& life);
+  FabricChannel(const FabricChannel&) = delete;
+  FabricChannel& operator=(const FabricChannel&) = delete;
   ~FabricChannel() override { FabricChannel::close(); }
 
   // The transport of the last connected endpoint.

@@ -41,6 +41,7 @@ class JobTable {
   explicit JobTable(const Traits& traits);
   JobTable(const JobTable&) = delete;
   JobTable& operator=(const JobTable&) = delete;
+  ~JobTable() = default;
 
   // Whether urgent work uses the rail, or has used it within the last second. The rail calls
   // press() for each urgent work, and look() at each poll.

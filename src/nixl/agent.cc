@@ -180,7 +180,8 @@ void NixlAgent::deregisterMemory(const RegistrationList& list) {
   std::vector<Registration> ended;
   for (const auto& [range, count] : times) {
     const auto found = registrations_.find(range);
-    if ((found->second.count -= count) != 0) continue;
+    found->second.count -= count;
+    if (found->second.count != 0) continue;
     ended.push_back(std::move(found->second));
     registrations_.erase(found);
   }

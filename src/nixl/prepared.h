@@ -46,6 +46,7 @@ class Prepared {
       value = other.value.load();
       return *this;
     }
+    ~Found() = default;
     std::atomic<Overlaps> value = Overlaps::kUnknown;
   };
   bool isApart() const;

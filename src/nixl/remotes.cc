@@ -168,11 +168,11 @@ Result<std::string> NixlAgent::readPart(const Peer& peer, const std::string& lab
                  .detail = fmt::format("the part {} has {} bytes", label, there.bytes),
                  .peer = peer.name()};
   VIADUCT_TRY(const Pin here, agent_->allocate(there.bytes));
-  const auto wholeOf = [&](std::uint64_t address) {
+  const auto whole_of = [&](std::uint64_t address) {
     return Blocks::strided({.base = address, .bytes = there.bytes, .count = 1});
   };
-  VIADUCT_TRY(Blocks into, wholeOf(here.info().address));
-  VIADUCT_TRY(Blocks from, wholeOf(there.address));
+  VIADUCT_TRY(Blocks into, whole_of(here.info().address));
+  VIADUCT_TRY(Blocks from, whole_of(there.address));
   VIADUCT_TRY(Transfer transfer, agent_->plan(OpKind::kRead, peer, {into}, {from}));
   VIADUCT_CHECK(transfer.post({.deadline = until}));
   VIADUCT_CHECK(transfer.wait());

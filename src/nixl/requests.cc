@@ -82,6 +82,15 @@ Error nameWithdrawn(const Request& request, Error error) {
   return error;
 }
 
+[[noreturn]] void failUnregistered(Memory memory, std::uint64_t number, std::uint64_t device,
+                                   const Extent& part) {
+  fail(part.bytes == 0 ? Outcome::kInvalid : Outcome::kNotFound,
+       fmt::format("prepare descriptors: descriptor {} of device {}, {} bytes at offset {}, "
+                   "does not lie inside a registered {}; register it first",
+                   number, device, part.bytes, part.address,
+                   memory == Memory::kFile ? "file" : "object"));
+}
+
 }  // namespace
 
 std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
@@ -117,12 +126,7 @@ std::shared_ptr<PreparedList> NixlAgent::prepareStorage(const std::string& agent
     for (std::uint64_t i = 0; i < run.count; ++i) {
       const Extent part{run.base + i * (run.stride == 0 ? run.bytes : run.stride), run.bytes};
       auto stored = storedAt(list.memory, device, part);
-      if (part.bytes == 0 || !stored)
-        fail(part.bytes == 0 ? Outcome::kInvalid : Outcome::kNotFound,
-             fmt::format("prepare descriptors: descriptor {} of device {}, {} bytes at offset {}, "
-                         "does not lie inside a registered {}; register it first",
-                         parts.count(), device, part.bytes, part.address,
-                         list.memory == Memory::kFile ? "file" : "object"));
+      if (part.bytes == 0 || !stored) failUnregistered(list.memory, parts.count(), device, part);
       parts.add(part, device);
       out->stored.push_back(std::move(stored));
     }

@@ -64,10 +64,12 @@ Status inParallel(std::size_t count, std::size_t most, const Call& call) {
     }
   };
   std::vector<std::thread> threads;
-  try {
-    for (std::size_t i = 1; i < std::min(count, most); ++i) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The process has too many threads already; those that exist do the rest.
+  for (std::size_t i = 1; i < std::min(count, most); ++i) {
+    try {
+      threads.emplace_back(work);
+    } catch (const std::system_error&) {
+      break;  // the process has too many threads already; those that exist do the rest
+    }
   }
   work();
   for (std::thread& thread : threads) thread.join();

@@ -120,34 +120,32 @@ Failure refused(const Answer& answer, const Asked& asked) {
 }
 
 Failure broken(const Answer& answer, const Asked& asked) {
-  Error error{.code = Code::kProtocol, .operation = asked.operation, .device = "object"};
-  const std::string fault_text = shown(answer.fault_text, asked.credentials);
+  Error error{.code = Code::kProtocol,
+              .operation = asked.operation,
+              .detail = shown(answer.fault_text, asked.credentials),
+              .device = "object"};
   bool again = false;
   switch (answer.fault) {
     case Fault::kName:
       error.code = Code::kPeerLost;
-      error.detail = fault_text;
       error.cause = "the name is wrong, or its name server does not answer";
       error.remedy = "check the endpoint, and the name server in /etc/resolv.conf";
       again = true;
       break;
     case Fault::kHandshake:
       error.code = Code::kPeerLost;
-      error.detail = fault_text;
       error.cause = fmt::format("{} speaks no TLS that this host accepts", asked.place.host);
       error.remedy = "check the port, and whether the endpoint is https or http";
       again = true;
       break;
     case Fault::kConnection:
       error.code = Code::kPeerLost;
-      error.detail = fault_text;
       error.cause = fmt::format("{} is down, or the network to it is", asked.place.host);
       error.remedy = "check the endpoint, and that the store runs";
       again = true;
       break;
     case Fault::kCertificate:
       error.code = Code::kDenied;
-      error.detail = fault_text;
       error.cause = "no trusted authority signed the server's certificate for this host name";
       error.remedy =
           "set VIADUCT_OBJECT_CA to the authority's file; for a bucket with dots, set "
@@ -178,7 +176,6 @@ Failure broken(const Answer& answer, const Asked& asked) {
       break;
     default:
       error.code = Code::kDevice;
-      error.detail = fault_text;
   }
   return {std::move(error), again};
 }

@@ -21,6 +21,7 @@ class Exchange {
   Exchange(const base::CurlLibrary& curl, std::string ca_file);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
+  ~Exchange() = default;
 
   // Prepares the handle. `memory` gets the bytes of a range, or has those of a PUT; it may be null
   // for other requests. False: libcurl is out of memory.

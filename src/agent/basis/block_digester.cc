@@ -151,22 +151,27 @@ Status BlockDigester::startBatch() {
     }
     const std::uint64_t bytes = std::min(block.bytes - begun_.offset, room);
     if (pin_->device != gpu || bytes == 0) break;
-    core::BlockPiece& piece = batch.pieces.emplace_back();
-    piece.address = block.address + begun_.offset;
-    piece.bytes = bytes;
-    piece.offset = begun_.offset;
+    addPiece(batch, block, bytes);
     // All pieces but a block's last one are whole stripes, because `room` is a multiple of a
     // stripe.
     room = (room - bytes) / base::kStripeBytes * base::kStripeBytes;
-    begun_.offset += bytes;
-    if (begun_.offset != block.bytes) continue;
-    ++begun_.block;
-    begun_.offset = 0;
   }
   if (batch.pieces.empty()) return Ok{};
   VIADUCT_TRY(batch.sums, memory_->gpus()->startSums(gpu, batch.pieces));
   batches_.push_back(std::move(batch));
   return Ok{};
+}
+
+// Adds the next bytes of `block` to the batch.
+void BlockDigester::addPiece(GpuPieces& batch, const Extent& block, std::uint64_t bytes) {
+  core::BlockPiece& piece = batch.pieces.emplace_back();
+  piece.address = block.address + begun_.offset;
+  piece.bytes = bytes;
+  piece.offset = begun_.offset;
+  begun_.offset += bytes;
+  if (begun_.offset != block.bytes) return;
+  ++begun_.block;
+  begun_.offset = 0;
 }
 
 Status BlockCheck::advance() {

@@ -75,6 +75,7 @@ class BlockDigester {
   void advanceBy(std::uint64_t bytes, const base::BlockSums& sums);
   void endBlock(const base::BlockSums& sums, std::uint64_t bytes);
   Status startBatch();
+  void addPiece(GpuPieces& batch, const Extent& block, std::uint64_t bytes);
 
   const Selection* selection_;
   std::shared_ptr<const BlockMemory> memory_;

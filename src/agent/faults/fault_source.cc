@@ -84,7 +84,7 @@ std::optional<Duration> FaultSource::takeLease() {
   for (std::size_t index = 0; index < plan_.rules.size(); ++index) {
     const core::FaultRule& rule = plan_.rules[index];
     if (rule.kind != FaultKind::kLateLease || !hits(index, number)) continue;
-    out = std::min(out.value_or(Duration::max()), *rule.time);
+    out = std::min(out.value_or(Duration::max()), rule.time.value_or(Duration(0)));
     if (std::holds_alternative<core::After>(rule.when)) is_over_[index] = true;
   }
   if (out) count(FaultKind::kLateLease);

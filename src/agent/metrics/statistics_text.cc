@@ -140,6 +140,7 @@ void writeErrors(MetricLabels labels, const std::array<std::uint64_t, kCodes>& e
   }
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature that kRows asks for
 void writeAllErrors(const Statistics& from, MetricLabels labels, MetricsWriter& out) {
   for (const RailStatistics& rail : from.rails)
     writeErrors(labels, rail.errors, rail.backend, rail.rail, out);

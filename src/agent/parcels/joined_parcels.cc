@@ -62,8 +62,8 @@ Status Parcels::hearAdd(PeerImpl& peer, AddMessage add) {
 
 Status Parcels::hearOfAdded(PeerImpl& peer, const ParcelMessage& message) {
   const std::uint64_t by = peer.sessionNumber();
-  const auto numberOf = [](const auto& m) -> std::uint64_t { return m.number; };
-  const std::uint64_t number = std::visit(numberOf, message);
+  const auto number_of_message = [](const auto& m) -> std::uint64_t { return m.number; };
+  const std::uint64_t number = std::visit(number_of_message, message);
   if (number > sessionOf(peer).heard_add) return unknownAdd(number, sessionOf(peer).heard_add);
   const auto found = added_.find({by, number});
   if (found == added_.end()) return Ok{};  // the parcel has ended
@@ -153,8 +153,8 @@ Result<std::shared_ptr<Publication>> Parcels::join(const std::string& name, Publ
 
 Status Parcels::hearAsHolder(PeerImpl& peer, const ParcelMessage& message) {
   const std::uint64_t session = peer.sessionNumber();
-  const auto numberOf = [](const auto& m) -> std::uint64_t { return m.number; };
-  const std::uint64_t number = std::visit(numberOf, message);
+  const auto number_of_message = [](const auto& m) -> std::uint64_t { return m.number; };
+  const std::uint64_t number = std::visit(number_of_message, message);
   if (const std::uint64_t last = sessionOf(peer).last_add; number > last)
     return unknownAdd(number, last);
   if (const auto* const asked = std::get_if<LendMessage>(&message))
@@ -202,10 +202,11 @@ LentMessage Parcels::lent(const LendMessage& asked, PeerImpl& owner) {
 
 // A publication at another owner ends once its owner has said so, and nobody reads here any more.
 void Parcels::endJoined(const std::shared_ptr<Publication>& publication) {
-  const auto isOf = [&](const auto& lent) { return lent.second.publication == publication; };
-  if (!publication->closing || publication->end || std::ranges::any_of(lent_, isOf)) return;
+  const auto is_of = [&](const auto& lent) { return lent.second.publication == publication; };
+  const auto& closing = publication->closing;
+  if (!closing || publication->end || std::ranges::any_of(lent_, is_of)) return;
   joined_.erase({publication->session, publication->number});
-  publicationOver(*publication, *publication->closing);
+  publicationOver(*publication, *closing);
 }
 
 void Parcels::ownerLost(std::uint64_t session, const Error& why) {

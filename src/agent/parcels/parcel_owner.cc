@@ -139,14 +139,18 @@ Status ParcelOwner::ready(std::uint64_t id, ParcelPart part, Holder holder) {
     if (!group->verdict && !group->cut)
       for (Taker& taker : group->takers) lend(*group, taker, part, holder);
   if (!parcel.whole()) return Ok{};
-  for (Parcel* older : versionsOf(name))
+  supersedeOlder(parcel);
+  for (const GroupKey& key : keysOf(parcel))
+    if (const auto group = groups_.find(key); group != groups_.end()) decideIfRead(group->second);
+  return Ok{};
+}
+
+void ParcelOwner::supersedeOlder(const Parcel& parcel) {
+  for (Parcel* older : versionsOf(parcel.spec.name))
     if (older->spec.version < parcel.spec.version && !older->closing) {
       older->closing = {.outcome = ParcelOutcome::kSuperseded, .version = older->spec.version};
       finish(*older);
     }
-  for (const GroupKey& key : keysOf(parcel))
-    if (const auto group = groups_.find(key); group != groups_.end()) decideIfRead(group->second);
-  return Ok{};
 }
 
 void ParcelOwner::end(std::uint64_t id, ParcelEnd end) {
@@ -169,6 +173,7 @@ void ParcelOwner::end(std::uint64_t id, ParcelEnd end) {
 
 std::vector<ParcelOwner::GroupKey> ParcelOwner::keysOf(const Parcel& parcel) const {
   std::vector<GroupKey> out;
+  out.reserve(parcel.groups.size());
   for (const TakingGroup* group : parcel.groups) out.push_back(group->key);
   return out;
 }
@@ -503,18 +508,21 @@ void ParcelOwner::sessionOver(std::uint64_t session, const Error& why) {
   std::vector<std::uint64_t> held;
   for (const auto& [id, parcel] : parcels_)
     if (parcel.holders.contains(session)) held.push_back(id);
-  for (const std::uint64_t id : held) {
-    Parcel& parcel = parcels_.at(id);
-    parcel.holders.erase(session);
-    std::optional<ParcelPart> part;
-    for (const auto& [one, state] : parcel.parts)
-      if (state.holder == session && !part) part = one;
-    // The memory of the lost agent needs no protection any more, so its leases are forgotten.
-    for (TakingGroup* group : parcel.groups)
-      for (Taker& taker : group->takers)
-        std::erase_if(taker.lent, [&](const auto& lent) { return lent.second == session; });
-    end(id, failed(why, part));
-  }
+  for (const std::uint64_t id : held) holderOver(id, session, why);
+}
+
+// Ends a parcel whose holder is lost.
+void ParcelOwner::holderOver(std::uint64_t id, Holder holder, const Error& why) {
+  Parcel& parcel = parcels_.at(id);
+  parcel.holders.erase(holder);
+  std::optional<ParcelPart> part;
+  for (const auto& [one, state] : parcel.parts)
+    if (state.holder == holder && !part) part = one;
+  // The memory of the lost agent needs no protection any more, so its leases are forgotten.
+  for (TakingGroup* group : parcel.groups)
+    for (Taker& taker : group->takers)
+      std::erase_if(taker.lent, [&](const auto& lent) { return lent.second == holder; });
+  end(id, failed(why, part));
 }
 
 // Counts the group once nobody of it reads any more.
@@ -562,8 +570,8 @@ void ParcelOwner::finish(Parcel& parcel) {
                                        "all groups that may take it ended before it was whole",
                                        "publish it for more takers")};
   }
-  const auto isOpen = [](const TakingGroup* group) { return !group->counted; };
-  if (!parcel.closing || std::ranges::any_of(parcel.groups, isOpen)) return;
+  const auto is_open = [](const TakingGroup* group) { return !group->counted; };
+  if (!parcel.closing || std::ranges::any_of(parcel.groups, is_open)) return;
   actions_.emplace_back(ParcelOver{.parcel = parcel.id,
                                    .holders = {parcel.holders.begin(), parcel.holders.end()},
                                    .parts = parcel.parts.size(),

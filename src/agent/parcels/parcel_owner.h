@@ -171,6 +171,8 @@ class ParcelOwner {
   void finish(TakingGroup& group);
   void finish(Parcel& parcel);
   void forget(TakingGroup& group);
+  void supersedeOlder(const Parcel& parcel);
+  void holderOver(std::uint64_t parcel, Holder holder, const Error& why);
   std::vector<GroupKey> keysOf(const Parcel& parcel) const;
   Taker* find(TakerId id, TakingGroup*& group);
   void tell(const Taker& taker, ParcelMessage message);

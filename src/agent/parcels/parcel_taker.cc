@@ -113,6 +113,7 @@ void ParcelTaker::finish(ParcelEnd end) {
 void ParcelTaker::endIfIdle() {
   if (state_ != State::kEnding || reading_ != 0) return;
   state_ = State::kEnded;
+  // Only finish() sets kEnding, with an end.
   actions_.emplace_back(FetchOver{*end_});
 }
 

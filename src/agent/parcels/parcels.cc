@@ -36,11 +36,11 @@ Error overdue(const char* operation, const std::string& name, const char* detail
           .detail = detail};
 }
 
-Error otherOwner(const WantMessage& want, const AgentIdBytes& here) {
+Error otherOwner(const std::string& parcel, const AgentIdBytes& wanted, const AgentIdBytes& here) {
   return {.code = Code::kInvalid,
-          .operation = fmt::format("fetch parcel {}", want.name),
+          .operation = fmt::format("fetch parcel {}", parcel),
           .detail = fmt::format("the fetch is for agent {}, and this agent is {}",
-                                cardIdText(*want.owner), cardIdText(here)),
+                                cardIdText(wanted), cardIdText(here)),
           .cause = "the publisher has started again",
           .remedy = "ask the application for the present publisher"};
 }
@@ -167,8 +167,8 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
   if (out == nullptr) {
     out = std::make_shared<Publication>(basis_.shared_from_this(), *this, id);
     out->options = std::move(options);
-    if (out->options.life)
-      out->timer = basis_.engine().poller().at(basis_.now() + *out->options.life, [this, id, name] {
+    if (const auto& life = out->options.life)
+      out->timer = basis_.engine().poller().at(basis_.now() + *life, [this, id, name] {
         if (owner_.isFull(id)) return;  // the parcel ends with its groups
         owner_.end(id, {.outcome = ParcelOutcome::kExpired,
                         .why = overdue("publish", name, "its life is over")});
@@ -182,7 +182,7 @@ Result<std::shared_ptr<Publication>> Parcels::publish(const std::string& name,
 }
 
 Status Parcels::makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part,
-                          HeldPart held) {
+                          HeldPart&& held) {
   if (publication->owner == nullptr) {
     publication->parts.try_emplace(part, std::move(held));
     Status ready = owner_.ready(publication->id(), part);
@@ -194,7 +194,7 @@ Status Parcels::makeReady(const std::shared_ptr<Publication>& publication, Parce
                  .operation = fmt::format("parcel {}", publication->spec.name),
                  .detail = fmt::format("part {} of rank {} {}", part.component, part.rank, why)};
   };
-  if (publication->closing) return errorOf(*publication->closing, publication->spec.name);
+  if (const auto& closing = publication->closing) return errorOf(*closing, publication->spec.name);
   if (!std::ranges::binary_search(publication->spec.parts, part)) return refused("is not declared");
   if (!publication->parts.try_emplace(part, std::move(held)).second)
     return refused("was ready before");
@@ -299,8 +299,8 @@ Status Parcels::hearAsOwner(PeerImpl& peer, WantMessage want) {
   std::optional<Error> why;
   if (peer.refusesNew())
     why = peer.drainError("fetch");
-  else if (want.owner && *want.owner != basis_.id())
-    why = otherOwner(want, basis_.id());
+  else if (const auto& owner = want.owner; owner && *owner != basis_.id())
+    why = otherOwner(want.name, *owner, basis_.id());
   return owner_.want(session, std::move(want), std::move(why));
 }
 

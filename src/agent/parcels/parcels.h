@@ -136,7 +136,8 @@ class Parcels final : public ParcelFrames {
   // `owner`: the agent that decides; null: this one. Counts a handle of the publication.
   Result<std::shared_ptr<Publication>> publish(const std::string& name, PublishOptions options,
                                                std::shared_ptr<PeerImpl> owner);
-  Status makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part, HeldPart held);
+  Status makeReady(const std::shared_ptr<Publication>& publication, ParcelPart part,
+                   HeldPart&& held);
   void withdraw(Publication& publication, ParcelEnd end);
   Result<std::shared_ptr<Fetching>> fetch(std::shared_ptr<PeerImpl> peer, const std::string& name,
                                           FetchOptions options);

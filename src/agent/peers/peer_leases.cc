@@ -210,6 +210,8 @@ void PeerLeases::revokeWithin(const Extent& memory) {
 void PeerLeases::endAll() {
   std::vector<std::shared_ptr<LentLease>> lent;
   std::vector<std::shared_ptr<HeldLease>> held;
+  lent.reserve(lent_.size());
+  held.reserve(held_.size());
   for (const auto& [number, lease] : lent_) lent.push_back(lease);
   for (const auto& [number, lease] : held_) held.push_back(lease);
   for (const auto& lease : lent) endLent(*lease, LeaseState::kRevoked);
@@ -237,11 +239,11 @@ Result<std::shared_ptr<HeldLease>> PeerLeases::borrow(LeaseTicket ticket,
 }
 
 Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
-  const auto sessionWasLost = [&] {
+  const auto session_was_lost = [&] {
     return staleError("borrow", ticket.number, LeaseState::kPeerLost, "", peer_.name());
   };
   if (ticket.borrower_id != basis_.id()) {
-    if (ticket.borrower == basis_.settings().name) return sessionWasLost();  // before a restart
+    if (ticket.borrower == basis_.settings().name) return session_was_lost();  // before a restart
     return Error{.code = Code::kDenied,
                  .operation = "borrow",
                  .detail = fmt::format("the lease is for agent {}, not {}", ticket.borrower,
@@ -255,9 +257,9 @@ Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
                  .detail = fmt::format("the ticket is from agent {}", ticket.owner),
                  .peer = peer_.name(),
                  .remedy = "borrow from the peer that made the ticket"};
-  if (ticket.epoch < peer_.epoch() || ticket.epoch == peer_.endedEpoch()) return sessionWasLost();
+  if (ticket.epoch < peer_.epoch() || ticket.epoch == peer_.endedEpoch()) return session_was_lost();
   if (!peer_.isAlive()) return peer_.notReady("borrow");
-  if (ticket.owner_id != peer_.theirId()) return sessionWasLost();
+  if (ticket.owner_id != peer_.theirId()) return session_was_lost();
   if (ticket.epoch > peer_.epoch())
     return bad("borrow", "the ticket names a session that has not begun",
                "pass the bytes that Lease::ticket() returned");

@@ -62,6 +62,7 @@ void PeerMarks::begin() {
 
 std::vector<MarkStreamImpl*> PeerMarks::lose() {
   std::vector<MarkStreamImpl*> out;
+  out.reserve(open_.size());
   for (const auto& [number, stream] : open_) out.push_back(stream);
   open_.clear();
   return out;

@@ -18,7 +18,8 @@ Status RevokedCards::add(const CardId& id, std::optional<WallTime> until, WallTi
                      "call revokeCards(), which makes all Cards with a grant void, and export "
                      "new ones with an earlier `until`"};
   const auto [known, added] = ids_.try_emplace(id, until);
-  if (!added && known->second && (!until || *until > *known->second)) known->second = until;
+  auto& end = known->second;
+  if (!added && end && (!until || *until > *end)) end = until;
   return Ok{};
 }
 

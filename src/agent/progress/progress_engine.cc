@@ -52,7 +52,7 @@ Status ProgressEngine::start(unsigned helpers) {
         runHelper();
       });
   } catch (const std::system_error&) {
-    // The limit of threads is reached. The other threads poll all rails.
+    return Ok{};  // The limit of threads is reached. The other threads poll all rails.
   }
   return Ok{};
 }
@@ -252,10 +252,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const auto now = poller_->now();
     if (now >= until) break;
     if (!drives && driven_) {
-      if (now < spin_until && target_.busyRails() > 1)
-        progressToo();
-      else
-        follow(until);
+      waitBeside(now, spin_until, until);
       continue;
     }
     // A thread that begins to drive makes progress once before it sleeps. This does the work that
@@ -264,7 +261,6 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     driven_ = true;
     const bool spins = begins || now < spin_until;
     const bool moved = drive(now, spins ? Clock::time_point::min() : until, done);
-    if (yieldsAfter(now, moved)) yieldLock();
     if (moved) spin_until = polled_at_ + spin_;
     lock_.giveWay();
   }
@@ -281,7 +277,8 @@ void ProgressEngine::yieldLock() {
   lock_.lock();
 }
 
-// Makes one round of progress, for a thread that waits for `done`.
+// Makes one round of progress, for a thread that waits for `done`. After a while of rounds that
+// move nothing, yields the processor.
 bool ProgressEngine::drive(Clock::time_point now, Clock::time_point block_until,
                            const std::function<bool()>& done) {
   if (block_until == Clock::time_point::min()) {
@@ -295,6 +292,7 @@ bool ProgressEngine::drive(Clock::time_point now, Clock::time_point block_until,
   if (!moved || target_.busy() || !done()) moved = makeProgress() || moved;
   if (moved) changed();
   callBack();
+  if (yieldsAfter(now, moved)) yieldLock();
   return moved;
 }
 
@@ -303,6 +301,16 @@ void ProgressEngine::callBack() {
   lock_.unlock();
   target_.runCallbacks();
   lock_.lock();
+}
+
+// For a waiting thread while another one drives. Until `spin_until` it helps with busy rails, and
+// then it sleeps.
+void ProgressEngine::waitBeside(Clock::time_point now, Clock::time_point spin_until,
+                                Clock::time_point until) {
+  if (now < spin_until && target_.busyRails() > 1)
+    progressToo();
+  else
+    follow(until);
 }
 
 void ProgressEngine::follow(Clock::time_point until) {

@@ -110,6 +110,8 @@ class ProgressEngine {
   bool drive(Clock::time_point now, Clock::time_point block_until,
              const std::function<bool()>& done) VIADUCT_REQUIRES(lock_);
   void callBack() VIADUCT_REQUIRES(lock_);
+  void waitBeside(Clock::time_point now, Clock::time_point spin_until, Clock::time_point until)
+      VIADUCT_REQUIRES(lock_);
   void follow(Clock::time_point until) VIADUCT_REQUIRES(lock_);
   bool yieldsAfter(Clock::time_point now, bool moved) VIADUCT_REQUIRES(lock_);
   void yieldLock() VIADUCT_REQUIRES(lock_);

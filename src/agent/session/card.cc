@@ -80,6 +80,7 @@ Result<Card> Card::narrow(Grant grant) const {
   out.grants.push_back(std::move(grant));
   VIADUCT_CHECK(agent::checkNarrowed(out.grants));
   const auto caveats = agent::claimOf(std::span(out.grants).last(1));
+  // claimOf() writes well-formed caveats.
   out.secret = *agent::narrowedKey(secret, caveats);
   keepGranted(out.pins, out.grants);
   return out;

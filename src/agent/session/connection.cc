@@ -232,19 +232,19 @@ void Connection::soon() {
 
 void Connection::onSoon() {
   soon_timer_ = 0;
-  if (send_error_) return readLast();
+  if (send_error_) return readLast(*send_error_);
   if (readTurn()) listen();
 }
 
 // Reads what the peer sent before the socket failed, and closes.
-void Connection::readLast() {
+void Connection::readLast(const Error& why) {
   turn_left_ = kTimePerTurn;
   if (!deliver()) return;
   FrameReader::Read got{.bytes = 1};
   for (; last_reads_ < kLastReads && got.bytes > 0 && turn_left_ > 0; ++last_reads_)
     if (!readOnce(got)) return;
   if (turn_left_ == 0 && last_reads_ < kLastReads) return soon();
-  fail(*send_error_);
+  fail(why);
 }
 
 void Connection::pauseReading(bool paused) {

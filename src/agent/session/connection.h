@@ -185,7 +185,7 @@ class Connection {
   void flush();
   void soon();
   void onSoon();
-  void readLast();
+  void readLast(const Error& why);
   void listen();
   void leavePoller();
   bool mayRead() const { return !paused_ || ended_; }

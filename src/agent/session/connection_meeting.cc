@@ -65,6 +65,7 @@ bool Connection::prove(const Frame& frame) {
 }
 
 Status Connection::useKeys() {
+  // start() has set it.
   const base::Handshake proof = *std::exchange(proof_, std::nullopt);
   common_ = proof.common();
   claim_ = proof.claim();

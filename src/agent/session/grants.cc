@@ -131,6 +131,18 @@ CardAccess allowed(std::span<const Grant> grants) {
   return static_cast<CardAccess>(bits);
 }
 
+const char* accessText(CardAccess access) {
+  switch (access) {
+    case CardAccess::kBoth:
+      return ", reading and writing";
+    case CardAccess::kRead:
+      return ", reading";
+    case CardAccess::kWrite:
+      return ", writing";
+  }
+  return ", without access";
+}
+
 // The text before the first '*', and the text behind the last one.
 std::string_view headOf(std::string_view pattern) { return pattern.substr(0, pattern.find('*')); }
 std::string_view tailOf(std::string_view pattern) {
@@ -348,11 +360,7 @@ std::string textOf(std::span<const Grant> grants) {
     if (grant.pins != "*")
       out += fmt::format("{}{}", out.empty() ? "pins like " : " and ", grant.pins);
   if (out.empty()) out = "all pins";
-  const CardAccess access = allowed(grants);
-  out += access == CardAccess::kBoth    ? ", reading and writing"
-         : access == CardAccess::kRead  ? ", reading"
-         : access == CardAccess::kWrite ? ", writing"
-                                        : ", without access";
+  out += accessText(allowed(grants));
   if (const auto end = endOf(grants)) out += ", until " + timeText(*end);
   for (const Grant& grant : grants)
     if (!grant.name.empty()) return out + ", for agent " + grant.name;

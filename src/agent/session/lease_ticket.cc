@@ -125,7 +125,8 @@ Result<TakenBlocks> takenBlocks(const Selection& selection) {
     return bad(fmt::format("a lease of {} blocks; the limit is {}", count, kMaxLeaseBlocks),
                "lend at least one block, and many blocks with several leases");
   if (selection.indices.empty())
-    return TakenBlocks{all, *core::rangesOf(all)};  // blocks of a list never overlap
+    // Blocks of a list never overlap.
+    return TakenBlocks{all, *core::rangesOf(all)};
   std::vector<Run> runs;
   for (const std::uint32_t index : selection.indices) {
     if (index >= all.count())

@@ -19,6 +19,7 @@ class HookedList {
   HookedList() = default;
   HookedList(const HookedList&) = delete;
   HookedList& operator=(const HookedList&) = delete;
+  ~HookedList() = default;
 
   bool empty() const { return first_ == nullptr; }
   // Adds an element at the end.

@@ -78,7 +78,7 @@ void Posting::strand() {
                    .operation = opKindName(kind_),
                    .detail = "no rail to the peer works any more",
                    .peer = peer_->name()};
-    countErrorWithoutRail();
+    countErrorWithoutRail(Code::kDevice);
   }
   stopPosting();
   endIfOver();
@@ -100,6 +100,7 @@ void Posting::failed(core::Failed failed) {
   Bundle& bundle = bundleOf(failed.slice);
   const std::uint32_t number = failed.slice.number;
   // A slice that was cancelled because another one failed is no error of its rail.
+  // abort() sets it before forced_.
   const Code code = forced_ ? error_->code : failed.why.code;
   if ((forced_ || !stopping_) && code != Code::kCancelled) bundle.countError(number, code);
   if (failed.rail_lost) railLost(bundle, number, failed.why);
@@ -134,8 +135,8 @@ bool Posting::usesRemote(std::uint32_t remote_slot) const {
 
 void Posting::fail(Error why) {
   if (!running() || stopping_ || allDone()) return;
+  countErrorWithoutRail(why.code);
   error_ = std::move(why);
-  countErrorWithoutRail();
   stopPosting();
   endIfOver();
 }
@@ -143,10 +144,11 @@ void Posting::fail(Error why) {
 void Posting::abort(Error why) {
   if (!running() || forced_) return;
   if (!stopping_) {
+    const Code code = why.code;
     error_ = std::move(why);
     stopPosting();
     if (out_ == 0) {
-      countErrorWithoutRail();
+      countErrorWithoutRail(code);
       return endIfOver();
     }
   }
@@ -193,8 +195,8 @@ TransferState Posting::outcome() const {
   return error_->code == Code::kCancelled ? TransferState::kCancelled : TransferState::kFailed;
 }
 
-void Posting::countErrorWithoutRail() {
-  if (error_->code != Code::kCancelled) count(basis_->counts().errors_without_rail, error_->code);
+void Posting::countErrorWithoutRail(Code code) {
+  if (code != Code::kCancelled) count(basis_->counts().errors_without_rail, code);
 }
 
 }  // namespace viaduct::agent

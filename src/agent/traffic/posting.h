@@ -29,6 +29,9 @@ class Traffic;
 
 class Posting : public core::Sink {
  public:
+  Posting(const Posting&) = delete;
+  Posting& operator=(const Posting&) = delete;
+
   bool running() const { return state() == TransferState::kRunning; }
   TransferState state() const { return state_.load(std::memory_order_acquire); }
   const PeerImpl& peer() const { return *peer_; }
@@ -71,7 +74,7 @@ class Posting : public core::Sink {
   void endIfOver();
   void stopPosting();
   void expect(Clock::time_point due);
-  void countErrorWithoutRail();
+  void countErrorWithoutRail(Code code);
   TransferState outcome() const;
   void addTo(Path& path) const {
     for (const Bundle& bundle : bundles_) bundle.addTo(path);

@@ -18,6 +18,7 @@
 namespace viaduct::agent {
 namespace {
 
+// NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here
 std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
 // A hop over the backends of the agent.

@@ -31,6 +31,7 @@ void Traffic::tellOverdue() {
 
 std::vector<std::shared_ptr<TransferImpl>> Traffic::reachingTransfers() const {
   std::vector<std::shared_ptr<TransferImpl>> reaching;
+  reaching.reserve(reaching_.size());
   for (TransferImpl* const transfer : reaching_) reaching.push_back(transfer->shared_from_this());
   return reaching;
 }

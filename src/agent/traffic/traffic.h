@@ -22,6 +22,7 @@ class Traffic final : public Transfers {
   explicit Traffic(Basis& basis) : basis_(basis) {}
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
+  ~Traffic() override = default;
 
   Basis& basis() { return basis_; }
   void enter(Posting& posting) { running_.add(posting); }     // the posting begins to run

@@ -142,6 +142,7 @@ Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved
   auto held = basis_->hold();
   if (running() || !claim.take()) return stillRunning();
   Status posted =
+      // post() handles kAll without a mark.
       moved == AtOnce::kAll ? peer_->mark(*options.mark) : postByRails(held, options, moved);
   if (!posted && moved != AtOnce::kAll && !mayAccess()) ++basis_->counts().stale;
   if (moved == AtOnce::kAll || (moved == AtOnce::kPart && !posted)) {
@@ -184,6 +185,7 @@ Error TransferImpl::refusal(const PostOptions& options) const {
     if (Status may = mayCheck(options); !may) return std::move(may).error();
   if (!mayAccess()) return lease_->stale("post");
   if (!mayReach(options.mark, AtOnce::kNothing)) return notReached();
+  // mayPost() refuses nothing else.
   return peer_->mayMark(*options.mark).error();
 }
 
@@ -255,9 +257,9 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
   } else {
     ++counts.failed;
     error_ = std::move(ended).error();
+    countErrorWithoutRail(error_->code);
     corrupt_.clear();
     landed_.clear();
-    countErrorWithoutRail();
   }
   if (moved == AtOnce::kPart)
     for (Bundle& bundle : bundles_) bundle.start();  // the path of the previous post is over
@@ -332,6 +334,7 @@ void TransferImpl::reach(const PostOptions& options) {
   const base::Poller& clock = basis_->engine().poller();
   deadline_ = options.deadline ? clock.fromSteady(options.deadline->at())
                                : basis_->now() + basis_->settings().deadline;
+  // awaitsPeer() is false without it.
   expect(std::min(clock.fromSteady(options_.reach->at()), deadline_));
   basis_->engine().takeOverNow();
 }
@@ -444,29 +447,32 @@ void TransferImpl::goOnChecking() {
 void TransferImpl::checkPart() {
   Status checked = Ok{};
   auto held = basis_->hold();
+  // Set until the last part ends.
+  BlockCheck& check = *check_;
   if (!stopping_ && !basis_->closed()) {
     held.unlock();
-    checked = check_->advance();
+    checked = check.advance();
     held.lock();
   }
-  if (!stopping_ && checked && !check_->done()) return goOnChecking();
+  if (!stopping_ && checked && !check.done()) return goOnChecking();
   out_ = 0;
   if (!stopping_) {
     if (!checked) error_ = std::move(checked).error();
-    endCheck();
+    endCheck(check);
   }
   check_.reset();  // waits for a GPU that still reads blocks
   endIfOver();
   basis_->engine().takeOverNow();  // wakes a thread that waits while another one has checked
 }
 
-void TransferImpl::endCheck() {
-  corrupt_ = check_->corrupt();
+void TransferImpl::endCheck(const BlockCheck& check) {
+  corrupt_ = check.corrupt();
   if (!error_ && !corrupt_.empty()) {
-    error_ = check_->error(basis_->blockMemory()->find(check_->firstCorrupt()));
-    error_->peer = peer_->name();
+    Error why = check.error(basis_->blockMemory()->find(check.firstCorrupt()));
+    why.peer = peer_->name();
+    error_ = std::move(why);
   }
-  if (error_) countErrorWithoutRail();
+  if (error_) countErrorWithoutRail(error_->code);
   stopping_ = error_.has_value();
 }
 
@@ -503,8 +509,8 @@ void TransferImpl::finish(TransferState state) {
   if (state == TransferState::kDone)
     if (auto sent = tellPeer(); !sent) {
       error_ = std::move(sent).error();
+      countErrorWithoutRail(error_->code);
       state = TransferState::kFailed;
-      countErrorWithoutRail();
     }
   countEnd(state);
   if (state != TransferState::kDone) landed_ = core::landedBlocks(local_, landed());

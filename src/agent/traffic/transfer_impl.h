@@ -151,7 +151,7 @@ class alignas(64) TransferImpl final : public Posting,
   void prepareCheck(std::span<const Digest> digests);
   void goOnChecking();
   void checkPart();
-  void endCheck();
+  void endCheck(const BlockCheck& check);
   void sayWhatMoved() const;
   void stopTiming(TransferState state);
   Status tellPeer();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -27,9 +28,11 @@ class KnownMemory {
   bool has(const core::BlockPiece& piece) {
     const std::uint64_t end = piece.address + piece.bytes;
     if (piece.address >= start_ && end <= end_) return true;
-    auto after = ends_.upper_bound(piece.address);
-    if (after == ends_.begin() || end > (--after)->second) return false;
-    std::tie(start_, end_) = *after;
+    const auto after = ends_.upper_bound(piece.address);
+    if (after == ends_.begin()) return false;
+    const auto range = std::prev(after);
+    if (end > range->second) return false;
+    std::tie(start_, end_) = *range;
     return true;
   }
   void add(std::uint64_t start, std::uint64_t end) {

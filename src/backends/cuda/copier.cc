@@ -50,6 +50,12 @@ Status checkAlive(CopyBatch::Use& use, std::uint64_t address, std::uint64_t byte
   return Ok{};
 }
 
+// At least one side is memory of a GPU.
+Direction directionBetween(const PinnedMemory& from, const PinnedMemory& to) {
+  if (from.isDevice() && to.isDevice()) return Direction::kWithin;
+  return from.isDevice() ? Direction::kOut : Direction::kIn;
+}
+
 // Returns the batch's entry for the pin. The batch enters each pin once. Null: the pin is
 // withdrawn.
 CopyBatch::Use* enter(CopyBatch& batch, const std::shared_ptr<PinnedMemory>& memory) {
@@ -243,15 +249,8 @@ void Copier::launchAll() {
 // False: the job can launch nothing now.
 bool Copier::launchOne(GpuJob& job) {
   Filling filling;
-  CopyBatch*& batch = filling.batch;
-  while (job.hasMore() && (batch == nullptr || !batch->full())) {
-    const core::Op& op = job.work.ops[job.next_op];
-    if (!filling.isFor(op) && !turnTo(job, op, filling)) break;
-    if (addSmall(job, filling.aim, *batch)) continue;
-    Status added = add(job, op, filling.aim, *batch);
-    if (!added) jobs_.stop(job, std::move(added).error());
-    if (batch->bytes >= filling.aim.most_bytes) break;
-  }
+  fill(job, filling);
+  CopyBatch* const batch = filling.batch;
   if (batch == nullptr) return false;
   if (batch->empty()) {
     batch->clear();
@@ -264,6 +263,19 @@ bool Copier::launchOne(GpuJob& job) {
   Status launched = filling.stream->launch(Clock::now());
   if (!launched) jobs_.stop(job, std::move(launched).error());
   return true;
+}
+
+// Adds the job's next ops to a batch, until the batch is full or cannot take the next op.
+void Copier::fill(GpuJob& job, Filling& filling) {
+  CopyBatch*& batch = filling.batch;
+  while (job.hasMore() && (batch == nullptr || !batch->full())) {
+    const core::Op& op = job.work.ops[job.next_op];
+    if (!filling.isFor(op) && !turnTo(job, op, filling)) break;
+    if (addSmall(job, filling.aim, *batch)) continue;
+    Status added = add(job, op, filling.aim, *batch);
+    if (!added) jobs_.stop(job, std::move(added).error());
+    if (batch->bytes >= filling.aim.most_bytes) break;
+  }
 }
 
 // Prepares the batch for an op whose pins differ from those of the op before. False: this batch
@@ -333,8 +345,7 @@ Status Copier::aimAt(GpuJob& job, const core::Op& op, Aim& out) {
   if (!device.isDevice()) return denied("one side has to be memory of a GPU");
   out.gpu = gpus_->find(device.buffer->context->ordinal());
   if (!out.gpu) return denied("the GPU is not open here");
-  out.direction = out.from->isDevice() ? Direction::kOut : Direction::kIn;
-  if (out.from->isDevice() && out.to->isDevice()) out.direction = Direction::kWithin;
+  out.direction = directionBetween(*out.from, *out.to);
   out.most_bytes = mostBytesOfBatch(out.direction);
   if (job.work.ops.size() >= kFewestForKernel)
     out.kernel_below = out.gpu->kernelBelow(out.direction);

@@ -129,6 +129,7 @@ class Copier final : private move::Carrier {
   void progress();
   void launchAll();
   bool launchOne(GpuJob& job);
+  void fill(GpuJob& job, Filling& filling);
   bool turnTo(GpuJob& job, const core::Op& op, Filling& filling);
   Status findPins(GpuJob& job, const core::Op& op, Aim& out) const;
   Status aimAt(GpuJob& job, const core::Op& op, Aim& out);

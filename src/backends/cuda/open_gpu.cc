@@ -28,6 +28,21 @@ base::Guarded<std::map<std::pair<const Driver*, CUdevice>, Sizes>>& measured() {
   return all;
 }
 
+// Asks the driver whether the GPU of the context can address memory of the GPU with that UUID.
+// True if the driver does not show that GPU.
+bool driverSaysAddressable(const Context& context, const GpuId& other) {
+  if (other == GpuId{}) return true;  // an old driver shows no UUID
+  const Driver& driver = context.driver();
+  for (std::uint32_t i = 0; i < driver.devices(); ++i) {
+    const auto device = driver.device(i);
+    if (!device || device->uuid.bytes != other) continue;
+    int can = device->handle == context.device().handle ? 1 : 0;
+    if (can == 0) driver.api().deviceCanAccessPeer(&can, context.device().handle, device->handle);
+    return can != 0;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32_t ordinal,
@@ -101,22 +116,10 @@ bool OpenGpu::canReach(const Context& other) {
 }
 
 bool OpenGpu::mayAddress(const GpuId& other) const {
-  const auto ask = [&] {
-    if (other == GpuId{}) return true;  // an old driver shows no UUID
-    const Driver& driver = context_->driver();
-    for (std::uint32_t i = 0; i < driver.devices(); ++i) {
-      const auto device = driver.device(i);
-      if (!device || device->uuid.bytes != other) continue;
-      int can = device->handle == context_->device().handle ? 1 : 0;
-      if (can == 0)
-        driver.api().deviceCanAccessPeer(&can, context_->device().handle, device->handle);
-      return can != 0;
-    }
-    return true;
-  };
   return addressable_.with([&](auto& all) {
     const auto known = all.find(other);
-    return known != all.end() ? known->second : all.emplace(other, ask()).first->second;
+    if (known != all.end()) return known->second;
+    return all.emplace(other, driverSaysAddressable(*context_, other)).first->second;
   });
 }
 

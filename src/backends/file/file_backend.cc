@@ -86,6 +86,7 @@ Status FileBackend::start() {
   return Ok{};
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the mover has an owner for shared_from_this()
 FileBackend::~FileBackend() {
   for (const auto watch : watches_) poller_.forget(watch);
   mover_->stop();

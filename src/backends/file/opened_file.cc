@@ -97,7 +97,8 @@ Status extend(const OpenedFile& file, int fd, std::uint64_t size, std::uint64_t 
   if (::fallocate(fd, 0, from, bytes) == 0) return Ok{};
   const int error = errno;
   if (error == EOPNOTSUPP && ::ftruncate(fd, static_cast<off_t>(end)) == 0) return Ok{};
-  ::ftruncate(fd, from) == 0 ? void() : void();  // fallocate may have extended it by a part
+  // fallocate may have extended the file by a part.
+  [[maybe_unused]] const int restored = ::ftruncate(fd, from);
   Error why = base::fileError("fallocate", error == EOPNOTSUPP ? errno : error, file.path);
   why.detail = fmt::format("extending the file from {} to {} bytes: {}", size, end, why.detail);
   why.remedy = "free room on the file system, or move fewer bytes";
@@ -120,6 +121,18 @@ Status fitBytes(const OpenedFile& file, int fd, std::uint64_t size, Segment& seg
                              segment.fd_offset, segment.bytes),
                  "name bytes that the file has, or set FileOptions::create and bytes to extend it");
   segment.bytes = end - segment.fd_offset;
+  return Ok{};
+}
+
+// Borrows or duplicates the segment's descriptor, and notes its access and O_SYNC in the segment.
+Status takeDescriptor(OpenedFile& file, Segment& segment) {
+  const int flags = ::fcntl(segment.fd, F_GETFL);
+  if (flags < 0) return base::fileError("pin", errno, file.path);
+  file.borrowed = segment.borrow ? segment.fd : -1;
+  if (!segment.borrow) file.own.reset(::fcntl(segment.fd, F_DUPFD_CLOEXEC, 0));
+  if (!segment.borrow && !file.own) return base::fileError("pin", errno, file.path);
+  if ((flags & O_ACCMODE) == O_RDONLY) segment.access = MemoryAccess::kReadOnly;
+  segment.sync = segment.sync || (flags & O_SYNC) == O_SYNC;
   return Ok{};
 }
 
@@ -168,13 +181,7 @@ Result<Segment> openFile(Segment segment, Toggle direct) {
     return named(*file, Code::kUnsupported, "only an object can be temporary",
                  "pin the descriptor of a file without a name (O_TMPFILE)");
   if (segment.fd >= 0) {
-    const int flags = ::fcntl(segment.fd, F_GETFL);
-    if (flags < 0) return base::fileError("pin", errno, file->path);
-    file->borrowed = segment.borrow ? segment.fd : -1;
-    if (!segment.borrow) file->own.reset(::fcntl(segment.fd, F_DUPFD_CLOEXEC, 0));
-    if (!segment.borrow && !file->own) return base::fileError("pin", errno, file->path);
-    if ((flags & O_ACCMODE) == O_RDONLY) segment.access = MemoryAccess::kReadOnly;
-    segment.sync = segment.sync || (flags & O_SYNC) == O_SYNC;
+    VIADUCT_CHECK(takeDescriptor(*file, segment));
   } else if (file->path.empty()) {
     return Error{.code = Code::kInvalid,
                  .operation = "pin",

@@ -225,17 +225,7 @@ void Pieces::ended(const Engine::EndedIo& end) {
   }
   // After a cancel, memory is not touched even if the kernel has finished.
   if (flight.cancelled) return failed(end.token, cancelledError());
-  if (end.result < 0) {
-    const bool would_block = end.result == -EAGAIN || end.result == -EOPNOTSUPP;
-    if (would_block && !flight.io.blocks) {
-      flight.io.blocks = true;
-      return engine_->start(end.token, flight.io);
-    }
-    if ((end.result == -EINTR || end.result == -EAGAIN) && ++flight.retries < kMostRetries)
-      return engine_->start(end.token, flight.io);
-    return failed(end.token, ioError(*flight.piece.file->file, flight.io.write, flight.io.offset,
-                                     flight.io.bytes, -end.result));
-  }
+  if (end.result < 0) return retryOrFail(end.token, -end.result);
   flight.moved += static_cast<std::uint64_t>(end.result);
   if (flight.moved >= flight.needed) return stepEnded(end.token);
   const std::uint64_t at = flight.io.offset + static_cast<std::uint64_t>(end.result);
@@ -248,6 +238,20 @@ void Pieces::ended(const Engine::EndedIo& end) {
     return failed(end.token, ioError(*flight.piece.file->file, flight.io.write, flight.io.offset,
                                      flight.io.bytes, EIO));
   resubmit(end.token);
+}
+
+// Repeats a failed read or write: on a thread if it would block, else after EINTR or EAGAIN.
+void Pieces::retryOrFail(std::uint32_t token, int os_errno) {
+  ActivePiece& flight = flights_[token];
+  const bool would_block = os_errno == EAGAIN || os_errno == EOPNOTSUPP;
+  if (would_block && !flight.io.blocks) {
+    flight.io.blocks = true;
+    return engine_->start(token, flight.io);
+  }
+  if ((os_errno == EINTR || os_errno == EAGAIN) && ++flight.retries < kMostRetries)
+    return engine_->start(token, flight.io);
+  failed(token, ioError(*flight.piece.file->file, flight.io.write, flight.io.offset,
+                        flight.io.bytes, os_errno));
 }
 
 // Asks for the rest of a short read or write, from the last block boundary.

@@ -120,6 +120,7 @@ class Pieces {
   void start(std::uint32_t token);
   std::int32_t registeredBuffer(const FilePiece& piece);
   void ended(const Engine::EndedIo& end);
+  void retryOrFail(std::uint32_t token, int os_errno);
   void resubmit(std::uint32_t token);
   void stepEnded(std::uint32_t token);
   void patchedBlocksRead(std::uint32_t token);

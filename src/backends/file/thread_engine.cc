@@ -145,7 +145,7 @@ class ThreadEngine final : public Engine {
     const base::BlockedSignals none;
     try {
       threads_.emplace_back(serve, shared_);
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): see below
       // The limit of threads is reached. The other threads carry out all requests.
     }
   }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <utility>
 
+#include "backends/local/cma.h"
 #include "backends/local/local_link.h"
 #include "base/shared_memory.h"
 
@@ -101,8 +102,8 @@ Result<Bytes> LocalBackend::pinFor(const core::Audience& audience, std::uint32_t
   PinRecord record;
   record.in_file = holdFile(audience, memory, record.file);
   if (record.in_file)
-    record.populating = populator_.add({reinterpret_cast<std::byte*>(memory.address), memory.bytes},
-                                       Populator::Pages::kAll);
+    record.populating = populator_.add(
+        {static_cast<std::byte*>(pointerTo(memory.address)), memory.bytes}, Populator::Pages::kAll);
   pins_.insert_or_assign(slot, record);
   const std::uint64_t generation = tick();
   live_->set(slot, generation);

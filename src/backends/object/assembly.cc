@@ -131,6 +131,7 @@ void Assemblies::advance(Assembly& assembly, std::vector<Running>::iterator at) 
     assembly.stored += part.range.bytes();
     if (assembly.stored == assembly.object->bytes) {
       std::vector<UploadPart> parts;
+      parts.reserve(assembly.parts.size());
       for (const auto& [number, one] : assembly.parts) parts.push_back({number, one.etag});
       at->task = assembly.last =
           Task::complete(assembly.object->name, assembly.upload, std::move(parts));

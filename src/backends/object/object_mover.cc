@@ -40,10 +40,10 @@ Result<std::unique_ptr<ObjectMover>> ObjectMover::open(const ObjectOptions& opti
                                                                          std::optional<Error> why) {
                 self->taskEnded(task, std::move(why));
               }));
-  out->assemblies_.emplace(*out->requests_, options.part,
-                           [self = out.get()](move::Job& job, std::optional<Error> why) {
-                             self->end(static_cast<ObjectJob&>(job), std::move(why));
-                           });
+  out->assemblies_ = std::make_unique<Assemblies>(
+      *out->requests_, options.part, [self = out.get()](move::Job& job, std::optional<Error> why) {
+        self->end(static_cast<ObjectJob&>(job), std::move(why));
+      });
   out->reports_.reserve(kMostJobs);
   out->taken_.reserve(kMostJobs);
   out->inbox_.reserve(kMostJobs);
@@ -97,7 +97,7 @@ Result<ObjectFacts> ObjectMover::ask(std::shared_ptr<Task> task, Deadline until)
     reported_.wait(lock, answered);
   else
     reported_.wait_until(lock, until.at(), answered);
-  if (look->result) return *look->result;
+  if (const auto& result = look->result) return *result;
   look->left = true;
   requests_->wake();
   return Error{.code = Code::kTimeout,

@@ -98,7 +98,7 @@ class ObjectMover final : private move::Carrier {
   std::uint64_t part_ = 0;
   base::Fd event_;
   std::unique_ptr<Requests> requests_;        // the thread's
-  std::optional<Assemblies> assemblies_;      // the thread's
+  std::unique_ptr<Assemblies> assemblies_;    // the thread's
   move::JobTable jobs_;                       // the agent's
   std::vector<Report> taken_;                 // the agent's
   std::vector<ObjectJob*> running_;           // the thread's

@@ -136,8 +136,8 @@ void Requests::startReady() {
 }
 
 bool Requests::start(Request request) {
-  auto flight = std::make_unique<ActiveRequest>();
-  flight->request = std::move(request);
+  auto flight = std::make_unique<ActiveRequest>(
+      ActiveRequest{.request = std::move(request), .memory = s3::MemoryStream(copy_)});
   if (idle_.empty()) {
     flight->exchange = std::make_unique<s3::Exchange>(curl_, options_.access.ca_file);
   } else {
@@ -145,14 +145,14 @@ bool Requests::start(Request request) {
     idle_.pop_back();
   }
   const Task& task = *flight->request.task;
-  flight->memory.emplace(copy_);
-  task.describe(flight->request.ask, *flight->memory);
+  task.describe(flight->request.ask, flight->memory);
   const auto hash = hashOf(*flight);
   if (!hash) {
     const Request failed = flight->request;
     idle_.push_back(std::move(flight->exchange));
     if (failed.stop != nullptr && *failed.stop) return true;  // its owner drops the task
     fail(failed,
+         // A fault is always a failure.
          s3::failureOf({.fault = s3::Fault::kMemory}, {.operation = operationOf(failed),
                                                        .place = {},
                                                        .credentials = options_.access.credentials,
@@ -160,7 +160,7 @@ bool Requests::start(Request request) {
              ->error);
     return true;
   }
-  if (!flight->exchange->prepare(signedRequest(*flight, *hash), &*flight->memory) ||
+  if (!flight->exchange->prepare(signedRequest(*flight, *hash), &flight->memory) ||
       curl_.curl_multi_add_handle(multi_.get(), flight->exchange->handle()) != CURLM_OK)
     return false;
   flights_.push_back(std::move(flight));
@@ -178,7 +178,7 @@ std::optional<std::string> Requests::hashOf(ActiveRequest& flight) const {
     std::array<std::byte, base::CheckedCopy::kMostBytes> buffer;
     for (std::size_t got = 1; got != 0;) {
       if (flight.request.stop != nullptr && *flight.request.stop) return std::nullopt;
-      if (!flight.memory->get(buffer.data(), buffer.size(), got)) return std::nullopt;
+      if (!flight.memory.get(buffer.data(), buffer.size(), got)) return std::nullopt;
       hash.add(std::span(buffer).first(got));
     }
   }

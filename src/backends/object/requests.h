@@ -58,7 +58,7 @@ class Requests {
   struct ActiveRequest {
     Request request;
     std::chrono::system_clock::time_point signed_at = {};
-    std::optional<s3::MemoryStream> memory = {};
+    s3::MemoryStream memory;
     std::unique_ptr<s3::Exchange> exchange = {};
   };
 

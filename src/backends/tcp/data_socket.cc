@@ -94,7 +94,7 @@ void DataSocket::add(move::Job& job) {
   const auto from = outbound_.gather();
   if (!isSmall(from)) return;
   if (writer_)
-    sendRecords(true);
+    sendRecords(*writer_, true);
   else
     send(from);
 }
@@ -170,8 +170,8 @@ ssize_t DataSocket::receivePlain() {
   return got;
 }
 
-ssize_t DataSocket::receiveRecords() {
-  const auto into = reader_->space();
+ssize_t DataSocket::receiveRecords(RecordReader& reader) {
+  const auto into = reader.space();
   const ssize_t got = ::recv(fd_.get(), into.data(), into.size(), MSG_DONTWAIT);
   dry_ = got < static_cast<ssize_t>(into.size());
   return got;
@@ -183,7 +183,7 @@ std::string_view DataSocket::received(std::size_t bytes) {
 
 bool DataSocket::receive() {
   if (dry_) return false;
-  const ssize_t got = reader_ ? receiveRecords() : receivePlain();
+  const ssize_t got = reader_ ? receiveRecords(*reader_) : receivePlain();
   if (got > 0) {
     if (const auto wrong = received(static_cast<std::size_t>(got)); !wrong.empty()) {
       ends_link_ = true;
@@ -204,11 +204,11 @@ bool DataSocket::receive() {
 
 bool DataSocket::send() {
   if (full_) return false;
-  return writer_ ? sendRecords(false) : send(outbound_.gather());
+  return writer_ ? sendRecords(*writer_, false) : send(outbound_.gather());
 }
 
-bool DataSocket::sendRecords(bool one_frame) {
-  if (!writer_->fill(outbound_, one_frame)) {
+bool DataSocket::sendRecords(RecordWriter& writer, bool one_frame) {
+  if (!writer.fill(outbound_, one_frame)) {
     ends_link_ = true;
     lose({.code = Code::kUnsupported,
           .operation = "send",
@@ -216,11 +216,11 @@ bool DataSocket::sendRecords(bool one_frame) {
           .cause = "libcrypto failed"});
     return false;
   }
-  const auto from = writer_->unsent();
+  const auto from = writer.unsent();
   if (from.empty()) return false;
   const ssize_t took = ::send(fd_.get(), from.data(), from.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (took > 0) {
-    writer_->sent(static_cast<std::size_t>(took));
+    writer.sent(static_cast<std::size_t>(took));
     full_ = static_cast<std::size_t>(took) < from.size();
     return true;
   }

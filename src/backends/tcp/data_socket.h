@@ -71,11 +71,11 @@ class DataSocket {
  private:
   bool receive();
   ssize_t receivePlain();
-  ssize_t receiveRecords();
+  ssize_t receiveRecords(RecordReader& reader);
   std::string_view received(std::size_t bytes);
   bool send();
   bool send(std::span<const iovec> from);
-  bool sendRecords(bool one_frame);
+  bool sendRecords(RecordWriter& writer, bool one_frame);
   void lose(Error why);
   void await(std::size_t bytes);
   void loseTo(std::string_view call, int os_errno);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -60,7 +59,7 @@ Status MetricsServer::start(std::string_view where, const std::string& id, Deadl
 // enough.
 Status MetricsServer::listenAtPort(const HostPort& where, Deadline until) {
   VIADUCT_TRY(const auto addresses, resolve(where, until.at()));
-  std::optional<Error> failed;
+  Error failed;
   for (const SocketAddress& address : addresses) {
     auto socket = listenAt(address, true);
     if (!socket) {
@@ -74,11 +73,11 @@ Status MetricsServer::listenAtPort(const HostPort& where, Deadline until) {
     endpoint_ = reached.front();
     return Ok{};
   }
-  if (failed && failed->code == Code::kBusy) {
-    failed->cause = "another exporter, or an agent of another user, has the port";
-    failed->remedy = "set VIADUCT_METRICS to another port, or to 0 for a free one";
+  if (failed.code == Code::kBusy) {
+    failed.cause = "another exporter, or an agent of another user, has the port";
+    failed.remedy = "set VIADUCT_METRICS to another port, or to 0 for a free one";
   }
-  return *std::move(failed);
+  return failed;
 }
 
 MetricsServer::~MetricsServer() {

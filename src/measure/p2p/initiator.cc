@@ -19,6 +19,12 @@ constexpr auto kAnswer = 60s;       // a target takes long to allocate a large b
 constexpr auto kBusyPause = 200ms;  // pause before a busy target is asked again
 constexpr auto kTurn = 50ms;        // how often ask() checks the target and `stop`
 
+Error interrupted(bool here) {
+  return {.code = Code::kCancelled,
+          .operation = "p2p",
+          .detail = here ? "interrupted" : "the target was interrupted"};
+}
+
 }  // namespace
 
 P2pInitiator::P2pInitiator(Agent& agent, const Settings& settings, Peer target,
@@ -88,9 +94,7 @@ Status P2pInitiator::measure(const Spec& spec, const std::function<void(const Co
     if (measured) {
       if (measured->measured()) row(*measured);
       if (!measured->stop_by && !stop_.load()) continue;
-      return Error{.code = Code::kCancelled,
-                   .operation = "p2p",
-                   .detail = stop_.load() ? "interrupted" : "the target was interrupted"};
+      return interrupted(stop_.load());
     }
     const Error& why = measured.error();
     if (stop_.load() || why.code == Code::kCancelled || why.code == Code::kPeerLost) return why;

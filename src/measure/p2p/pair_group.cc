@@ -12,6 +12,18 @@ namespace {
 constexpr std::uint64_t kStop = ~std::uint64_t{0};   // sent instead of a round: a stop request
 constexpr std::chrono::milliseconds kLookAtEnd{50};  // between checks of `stop`
 
+// Returns the value of the other end's note for this round.
+Result<std::string> valueIn(const Note& note, std::uint64_t round) {
+  base::Reader in(note.bytes);
+  const auto number = in.get<std::uint64_t>();
+  std::string value = in.text();
+  if (!in.finished() || number != round)
+    return Error{.code = Code::kProtocol,
+                 .operation = "p2p",
+                 .detail = "the other end sent a note out of order"};
+  return value;
+}
+
 }  // namespace
 
 PairGroup::PairGroup(std::uint32_t rank, Peer other, const NoteSource& notes,
@@ -76,13 +88,7 @@ Result<std::vector<std::string>> PairGroup::gather(std::string value, Deadline u
   for (;;) {
     const auto note = next(std::min(until.at(), Clock::now() + kLookAtEnd));
     if (note) {
-      base::Reader in(note->bytes);
-      const auto round = in.get<std::uint64_t>();
-      std::string theirs = in.text();
-      if (!in.finished() || round != told_)
-        return Error{.code = Code::kProtocol,
-                     .operation = "p2p",
-                     .detail = "the other end sent a note out of order"};
+      VIADUCT_TRY(std::string theirs, valueIn(*note, told_));
       round_ = told_;
       std::vector<std::string> all{own_, std::move(theirs)};
       if (roster_.rank == 1) std::swap(all[0], all[1]);

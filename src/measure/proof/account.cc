@@ -99,6 +99,25 @@ bool contradictsItself(const host::KernelStart& start) {
          std::abs(start.by_clock - start.by_stat) > kTolerance;
 }
 
+// True for a stage that copies between a member and its own storage.
+bool isOfOwnStorage(std::uint32_t stage, Realm realm) {
+  return (stage == kLoad || stage == kStore) && !staysInHost(realm) && realm != Realm::kUnknown;
+}
+
+// The bytes of such a stage. `source` and `sink` are the ranks of the whole transfer's ends.
+PayloadStream streamOfStage(std::size_t share, const PathShare& told, std::uint32_t source,
+                            std::uint32_t sink) {
+  const bool loads = told.stage == kLoad;
+  const std::uint32_t owner = loads ? source : sink;
+  return {.share = share,
+          .source = owner,
+          .sink = owner,
+          .teller = owner,
+          .stored = true,
+          .op = loads ? OpKind::kRead : OpKind::kWrite,
+          .bytes = told.bytes};
+}
+
 }  // namespace
 
 std::vector<std::string> devicesOf(std::span<const host::StorageStack> storage) {
@@ -217,7 +236,7 @@ bool Account::onNetwork(const PayloadStream& stream) const {
 }
 
 std::vector<DeviceCounts> Account::devices() const {
-  const auto bytesOf = [](const Flow& flow) {
+  const auto bytes_of = [](const Flow& flow) {
     return flow.counted ? std::optional(flow.counted->bytes) : std::nullopt;
   };
   std::vector<DeviceCounts> out;
@@ -225,8 +244,8 @@ std::vector<DeviceCounts> Account::devices() const {
     for (const DeviceTraffic& line : domain.lines) {
       DeviceCounts one{.host = domain.name,
                        .device = line.device->name,
-                       .sent = bytesOf(line.sent),
-                       .received = bytesOf(line.received),
+                       .sent = bytes_of(line.sent),
+                       .received = bytes_of(line.received),
                        .sent_by_others = line.sent.others,
                        .received_by_others = line.received.others};
       if (one.sent.value_or(0) != 0 || one.received.value_or(0) != 0) out.push_back(std::move(one));
@@ -277,17 +296,8 @@ void Account::addShare(std::uint32_t rank, const Claim& claim, const PathShare& 
   all.by_kernel += told.by_kernel;
   const bool writes = claim.op == OpKind::kWrite;
   const std::uint32_t source = writes ? rank : claim.peer, sink = writes ? claim.peer : rank;
-  if (const Realm realm = shares_[share].realm; (told.stage == kLoad || told.stage == kStore) &&
-                                                !staysInHost(realm) && realm != Realm::kUnknown) {
-    // This stage copies between a member and its own storage.
-    const std::uint32_t owner = told.stage == kLoad ? source : sink;
-    streams_.push_back({.share = share,
-                        .source = owner,
-                        .sink = owner,
-                        .teller = owner,
-                        .stored = true,
-                        .op = told.stage == kLoad ? OpKind::kRead : OpKind::kWrite,
-                        .bytes = told.bytes});
+  if (isOfOwnStorage(told.stage, shares_[share].realm)) {
+    streams_.push_back(streamOfStage(share, told, source, sink));
     return;
   }
   const GpuPlace* const near = gpuOf(rank, claim.device);

@@ -209,12 +209,11 @@ Result<LaneSides> Lane::sidesOf(std::uint64_t set, std::uint32_t number) const {
 Result<Transfer> Lane::planOne(std::uint64_t set, std::uint32_t number) {
   const Workload& row = seed_.row;
   const auto start = Clock::now();
-  VIADUCT_TRY(LaneSides sides, sidesOf(set, number));
+  VIADUCT_TRY(const LaneSides sides, sidesOf(set, number));
   const bool beside = seed_.spec.background != 0;
-  auto transfer =
-      seed_.agent.plan(row.op, seed_.peer, std::move(sides.own), std::move(sides.remote),
-                       {.require = requireOf(row, seed_.spec.require),
-                        .priority = beside ? Priority::kUrgent : Priority::kNormal});
+  auto transfer = seed_.agent.plan(row.op, seed_.peer, sides.own, sides.remote,
+                                   {.require = requireOf(row, seed_.spec.require),
+                                    .priority = beside ? Priority::kUrgent : Priority::kNormal});
   prep_.record(nanoseconds(Clock::now() - start));
   return transfer;
 }

@@ -60,6 +60,12 @@ bool serves(const CounterDomain& domain, const DeviceTraffic& line, Realm realm,
   return (kind == DeviceKind::kEthernet || kind == DeviceKind::kVirtual) && !domain.isPart(line);
 }
 
+// The device that serves the rail of a share. Null: no such device is known.
+const DeviceTraffic* servingLine(const CounterDomain& domain, const Share& share) {
+  const DeviceTraffic* line = domain.lineOfRail(share.told.rail);
+  return line != nullptr && serves(domain, *line, share.realm, false) ? line : nullptr;
+}
+
 using Kinds = bool (*)(host::DeviceKind kind);
 bool isRdma(host::DeviceKind kind) { return kind == host::DeviceKind::kRdma; }
 bool isLoopback(host::DeviceKind kind) { return kind == host::DeviceKind::kLoopback; }
@@ -120,9 +126,7 @@ class Prover {
     const std::size_t here = writes ? from : to;
     const Direction way = writes ? Direction::kSent : Direction::kReceived;
     const Direction back = writes ? Direction::kReceived : Direction::kSent;
-    const DeviceTraffic* line = account_.domains()[here].lineOfRail(share.told.rail);
-    if (line != nullptr && !serves(account_.domains()[here], *line, share.realm, false))
-      line = nullptr;
+    const DeviceTraffic* line = servingLine(account_.domains()[here], share);
     need({.domain = here, .way = way, .realm = share.realm, .line = line}, stream.bytes, mine.told);
     need({.domain = writes ? to : from, .way = back, .realm = share.realm}, stream.bytes,
          mine.other);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/lists.h"
 #include "base/sizes.h"
 #include "measure/report/html.h"
 #include "measure/report/marks.h"
@@ -43,6 +44,7 @@ struct Part {
 std::vector<Part> partsOf(const Chart& chart) {
   const std::size_t all = (drawn(chart) + kLinesOfDrawing - 1) / kLinesOfDrawing;
   std::vector<Part> out;
+  out.reserve(all);
   for (std::size_t i = 0; i < all; ++i)
     out.push_back({i * kLinesOfDrawing, std::min((i + 1) * kLinesOfDrawing, drawn(chart)), i, all});
   return out;
@@ -247,8 +249,8 @@ class Drawing {
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return std::pair(value(b), a) < std::pair(value(a), b);
     });
-    std::vector<double> ends;
-    for (const std::size_t i : order) ends.push_back(y().at(value(i)));
+    const std::vector<double> ends =
+        base::mapped(order, [&](std::size_t i) { return y().at(value(i)); });
     const std::vector<double> names = apart(ends, plotBottom());
     std::string out;
     for (std::size_t i = 0; i < order.size(); ++i)

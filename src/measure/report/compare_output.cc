@@ -52,7 +52,7 @@ std::string batchOf(const RowComparison& row) {
 // Names a row's scheme and kind, such as "kv-paged, Llama-3.1-8B, ...". Leaves out the scheme
 // `pairwise`, so that a pairwise row of plain blocks has an empty text.
 std::string kindOf(const RowComparison& row) {
-  const std::string kind = kindText(row.a);
+  std::string kind = kindText(row.a);
   if (row.a.scheme == Row{}.scheme) return kind;
   return row.a.scheme + (kind.empty() ? "" : ", " + kind);
 }

@@ -166,7 +166,7 @@ std::optional<Point> latencyPoint(const Series& series, const Row& row) {
   Point out = pointOf(row, l.p50);
   const auto p99 = p99Of(row);
   out.tip = atSize(series, row) + fmt::format(": p50 {} us, p99 {} us", digits(l.p50), digits(p99));
-  if (l.p50 > 0 && p99 && *p99 >= l.p50) out.low = l.p50, out.high = *p99;
+  if (l.p50 > 0 && p99 && *p99 >= l.p50) out.low = l.p50, out.high = p99;
   return out;
 }
 

@@ -93,7 +93,7 @@ std::string stageBars(std::span<const Row> rows) {
   const auto add = [&](const std::string& label, const std::vector<double>& values,
                        std::size_t colour) {
     if (const auto rate = middle(values))
-      bars.push_back({label, *rate, digits(*rate) + " GB/s", colour});
+      bars.push_back({label, *rate, digits(rate) + " GB/s", colour});
   };
   for (const pipeline::StageRates& stage : rates.stages) {
     add(stage.name + " alone", stage.alone, 0);

@@ -138,10 +138,12 @@ std::string whyUnproven(const Row& row) {
   return row.proof.empty() ? "no counter could show the path of the bytes" : row.proof;
 }
 
-// Lists the unproven rows, grouped by reason.
-std::string unprovenList(const std::vector<Source>& sources) {
+using NamesByReason = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+// Groups the names of the unproven rows by reason, in the order of the rows.
+NamesByReason unprovenByReason(const std::vector<Source>& sources) {
   std::map<std::string, std::size_t> places;
-  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  NamesByReason reasons;
   for (const Source& source : sources)
     for (const Row& row : source.report.rows) {
       if (!isUnproven(row)) continue;
@@ -152,9 +154,14 @@ std::string unprovenList(const std::vector<Source>& sources) {
       const std::string name = rowName(source, row);  // repeated rows have equal names
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
+  return reasons;
+}
+
+// Lists the unproven rows, grouped by reason.
+std::string unprovenList(const std::vector<Source>& sources) {
   constexpr std::size_t kMost = 6;
   std::string out;
-  for (auto& [why, names] : reasons) {
+  for (auto& [why, names] : unprovenByReason(sources)) {
     const std::size_t left_out = names.size() > kMost ? names.size() - kMost : 0;
     names.resize(names.size() - left_out);
     if (left_out != 0) names.push_back(fmt::format("and {} more", left_out));

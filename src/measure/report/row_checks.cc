@@ -173,19 +173,20 @@ Found latenciesTogether(const Row& row) {
 }
 
 // A pair has the latencies of its slowest thread.
+Found latenciesOfPair(const Row& row, const Latency& pair) {
+  if (row.counts->streams == 1)
+    return unless(pair == row.latency_us, "one stream has two latencies");
+  if (auto found = quantilesAscend(pair)) return found;
+  if (row.latency_us && pair.max > row.latency_us->max)
+    return fmt::format("max {:.6g} and {:.6g} us", pair.max, row.latency_us->max);
+  return unless(!row.latency_us || !(pair.min < row.latency_us->min),
+                "a pair is faster than the fastest transfer");
+}
+
 Found latenciesOfPairs(const Row& row) {
-  for (const PairResult& pair : row.pairs) {
-    if (!pair.latency_us) continue;
-    if (row.counts->streams == 1) {
-      if (pair.latency_us != row.latency_us) return "one stream has two latencies";
-      continue;
-    }
-    if (auto found = quantilesAscend(*pair.latency_us)) return found;
-    if (row.latency_us && pair.latency_us->max > row.latency_us->max)
-      return fmt::format("max {:.6g} and {:.6g} us", pair.latency_us->max, row.latency_us->max);
-    if (row.latency_us && pair.latency_us->min < row.latency_us->min)
-      return "a pair is faster than the fastest transfer";
-  }
+  for (const PairResult& pair : row.pairs)
+    if (pair.latency_us)
+      if (auto found = latenciesOfPair(row, *pair.latency_us)) return found;
   const bool all = std::ranges::all_of(row.pairs, [](const PairResult& pair) {
     return pair.latency_us && bytesIn(pair.repeats) > 0;
   });
@@ -276,28 +277,39 @@ Found kernelsCopyOps(const Row& row) {
   return std::nullopt;
 }
 
+// A shortened proof ends with " more" and may lack any text.
+bool proofLacks(const Row& row, const std::string& text) {
+  return row.proof.find(text) == std::string::npos && !row.proof.ends_with(" more");
+}
+
 Found proofIsCounted(const Row& row) {
   for (const CountedPayload& one : row.counts->payload) {
     const std::string text = proof::countedText(one);
-    if (row.proof.find(text) == std::string::npos && !row.proof.ends_with(" more"))
-      return fmt::format("\"{}\" is missing", text);
+    if (proofLacks(row, text)) return fmt::format("\"{}\" is missing", text);
     if (allProven(row) && !proof::isCarried(one)) return fmt::format("\"{}\" is no proof", text);
   }
   return std::nullopt;
 }
 
+Found deviceFitsProof(const CountedPayload& proof, const DeviceCounts& device) {
+  if (device.host != proof.host || device.device != proof.devices) return std::nullopt;
+  const auto bytes = static_cast<double>((proof.sent ? device.sent : device.received).value_or(0));
+  const double others = proof.sent ? device.sent_by_others : device.received_by_others;
+  return unless(bytes <= proof.counted && others <= proof.others,
+                fmt::format("{:.0f} and {:.0f} bytes of {}", bytes, proof.counted, proof.devices));
+}
+
 // A proof may use only some of the counted devices.
 Found countersFitProof(const Row& row) {
   for (const CountedPayload& one : row.counts->payload)
-    for (const DeviceCounts& device : row.counts->devices) {
-      if (device.host != one.host || device.device != one.devices) continue;
-      const auto bytes =
-          static_cast<double>((one.sent ? device.sent : device.received).value_or(0));
-      const double others = one.sent ? device.sent_by_others : device.received_by_others;
-      if (bytes > one.counted || others > one.others)
-        return fmt::format("{:.0f} and {:.0f} bytes of {}", bytes, one.counted, one.devices);
-    }
+    for (const DeviceCounts& device : row.counts->devices)
+      if (auto found = deviceFitsProof(one, device)) return found;
   return std::nullopt;
+}
+
+bool areOfOneHost(const std::vector<DeviceCounts>& devices) {
+  return std::ranges::all_of(
+      devices, [&](const DeviceCounts& device) { return device.host == devices.front().host; });
 }
 
 Found memoryIsSilent(const Row& row) {
@@ -307,16 +319,19 @@ Found memoryIsSilent(const Row& row) {
         !proof::staysInHost(proof::realmOf(share.backend, share.way)))
       continue;
     // The proof only covers the hosts of the share's two ends.
-    for (const DeviceCounts& device : row.counts->devices)
-      if (device.host != row.counts->devices.front().host) return std::nullopt;
+    if (!areOfOneHost(row.counts->devices)) return std::nullopt;
     for (const DeviceCounts& device : row.counts->devices)
       if (device.sent && !proof::isQuiet(static_cast<double>(*device.sent), payload))
         return fmt::format("{} sent {}", device.device, *device.sent);
     const std::string text = "carried " + proof::amount(payload);
-    if (row.proof.find(text) == std::string::npos && !row.proof.ends_with(" more"))
-      return fmt::format("\"{}\" is missing", text);
+    if (proofLacks(row, text)) return fmt::format("\"{}\" is missing", text);
   }
   return std::nullopt;
+}
+
+bool isDistributionOf(std::uint64_t requests, const Distribution& values) {
+  const auto read = Histogram::of(values);
+  return read && read->fits() && read->count() == requests;
 }
 
 Found replayAddsUp(const Row& row) {
@@ -327,12 +342,8 @@ Found replayAddsUp(const Row& row) {
     return "more hits than ids or tokens";
   if (replay.requests != row.iterations)
     return fmt::format("{} and {}", replay.requests, row.iterations);
-  for (const auto& values : {replay.ttft_ns, replay.of_ttft_millionths}) {
-    if (!values) continue;
-    const auto read = Histogram::of(*values);
-    if (!read || !read->fits() || read->count() != replay.requests)
-      return "a distribution is wrong";
-  }
+  for (const auto& values : {replay.ttft_ns, replay.of_ttft_millionths})
+    if (values && !isDistributionOf(replay.requests, *values)) return "a distribution is wrong";
   if (replay.ttft_ns && row.counts->latency_ns) {
     const auto missed = static_cast<double>(replay.tokens - replay.hit_tokens);
     const double prefill = missed / replay.prefill_tokens_per_s.value_or(1) * 1e9;

@@ -107,6 +107,7 @@ Status takeRuns(std::vector<NamedRun> runs, Suite& into, const std::string& file
 std::string toJson(const Suite& suite) {
   std::vector<NamedCell> results;
   std::vector<NamedRun> runs;
+  runs.reserve(suite.runs.size());
   Json conclusion = Json::object();
   const std::vector<SuiteAnswers> all = answersOf(suite);
   for (const SuiteAnswers& answers : all) {

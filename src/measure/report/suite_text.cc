@@ -52,6 +52,7 @@ std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers, std::siz
   if (!test.absent.empty()) return out + "\nnot measured: " + test.absent + "\n";
   const bool judged = answers.test != 0;
   std::vector<base::TextRow> rows;
+  rows.reserve(answers.cells.size());
   for (const SuiteCell& cell : answers.cells)
     rows.push_back({base::joined(figuresOf(cell), judged ? answerOf(cell) : noteOf(cell))});
   const auto columns = base::joined(kFigures, judged ? base::TextColumns(kAnswer) : kNote);

@@ -93,6 +93,7 @@ std::string asProperty(std::string_view text) { return percentEncoded(text, "%\r
 
 std::vector<RowTest> testsOf(const Comparison& comparison) {
   std::vector<RowTest> out;
+  out.reserve(comparison.rows.size());
   for (const RowComparison& row : comparison.rows) out.push_back(testOf(row));
   return out;
 }

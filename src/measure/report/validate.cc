@@ -21,17 +21,23 @@ bool isSame(const Json& a, const Json& b) {
   return a == b;
 }
 
+std::string pathBelow(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+// Null: the object lacks the key.
+Json valueOrNull(const Json& object, const std::string& key) {
+  return object.contains(key) ? object[key] : Json();
+}
+
 // Calls `differ(path, here, there)` for each value that differs. A missing value is null.
 template <class Differ>
 void eachDifference(const Json& a, const Json& b, const std::string& path, const Differ& differ) {
   if (a.is_object() && b.is_object()) {
-    const auto below = [&](const std::string& key) {
-      return path.empty() ? key : path + "." + key;
-    };
     for (const auto& [key, value] : a.items())
-      eachDifference(value, b.contains(key) ? b[key] : Json(), below(key), differ);
+      eachDifference(value, valueOrNull(b, key), pathBelow(path, key), differ);
     for (const auto& [key, value] : b.items())
-      if (!a.contains(key)) differ(below(key), Json(), value);
+      if (!a.contains(key)) differ(pathBelow(path, key), Json(), value);
   } else if (a.is_array() && b.is_array() && a.size() == b.size()) {
     for (std::size_t i = 0; i < a.size(); ++i)
       eachDifference(a[i], b[i], fmt::format("{}[{}]", path, i), differ);

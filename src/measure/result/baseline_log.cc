@@ -76,7 +76,7 @@ constexpr std::array kNcclTitles{
     FigureTitle{"algbw", Figure::kAlgorithm}, FigureTitle{"busbw", Figure::kBus},
     FigureTitle{"#wrong", Figure::kWrong},    FigureTitle{"error", Figure::kIgnored}};
 // ucx_perftest prints two lines of titles, and always the same columns.
-const FigureColumns ucx_columns{Figure::kIterations, Figure::kMedian,   Figure::kIgnored,
+const FigureColumns kUcxColumns{Figure::kIterations, Figure::kMedian,   Figure::kIgnored,
                                 Figure::kMean,       Figure::kIgnored,  Figure::kMiBPerS,
                                 Figure::kIgnored,    Figure::kPerSecond};
 
@@ -102,33 +102,45 @@ struct Head {
   bool stages = false;  // ucx_perftest prints interim lines; only its last line counts
 };
 
+Head perftestHeadIn(std::string_view line) {
+  const auto at = line.find("#bytes");
+  if (at == std::string_view::npos) return {};
+  FigureColumns columns = columnsIn(line.substr(at), std::span<const FigureTitle>(kPerftestTitles));
+  if (has(columns, Figure::kMiBPerS) || has(columns, Figure::kGbitPerS) ||
+      has(columns, Figure::kMedian))
+    return {Family::kPerftest, std::move(columns)};
+  return {};
+}
+
+Head fabtestsHeadIn(std::string_view line) {
+  if (line.find("usec/xfer") == std::string_view::npos) return {};
+  const auto at = std::min(line.find("name "), line.find("bytes "));
+  if (at == std::string_view::npos) return {};
+  FigureColumns columns = columnsIn(line.substr(at), std::span<const FigureTitle>(kFabtestsTitles));
+  if (has(columns, Figure::kBytes) && has(columns, Figure::kMegabytesPerS))
+    return {Family::kFabtests, std::move(columns)};
+  return {};
+}
+
+Head ncclHeadIn(std::string_view line) {
+  const auto at = line.find("size ");
+  if (at == std::string_view::npos || line.find("algbw") == std::string_view::npos) return {};
+  FigureColumns columns = columnsIn(line.substr(at), std::span<const FigureTitle>(kNcclTitles));
+  if (!has(columns, Figure::kBus)) return {};
+  markInPlace(columns);
+  return {Family::kNccl, std::move(columns)};
+}
+
+Head ucxHeadIn(std::string_view line) {
+  if (line.find("| # iterations |") == std::string_view::npos ||
+      line.find("|  overall  |") == std::string_view::npos)
+    return {};
+  return {Family::kUcx, kUcxColumns, line.find(" Stage ") != std::string_view::npos};
+}
+
 Head headIn(std::string_view line) {
-  if (const auto at = line.find("#bytes"); at != std::string_view::npos) {
-    FigureColumns columns =
-        columnsIn(line.substr(at), std::span<const FigureTitle>(kPerftestTitles));
-    if (has(columns, Figure::kMiBPerS) || has(columns, Figure::kGbitPerS) ||
-        has(columns, Figure::kMedian))
-      return {Family::kPerftest, std::move(columns)};
-  }
-  if (line.find("usec/xfer") != std::string_view::npos) {
-    const auto at = std::min(line.find("name "), line.find("bytes "));
-    if (at != std::string_view::npos)
-      if (FigureColumns columns =
-              columnsIn(line.substr(at), std::span<const FigureTitle>(kFabtestsTitles));
-          has(columns, Figure::kBytes) && has(columns, Figure::kMegabytesPerS))
-        return {Family::kFabtests, std::move(columns)};
-  }
-  if (line.find("algbw") != std::string_view::npos)
-    if (const auto at = line.find("size "); at != std::string_view::npos)
-      if (FigureColumns columns =
-              columnsIn(line.substr(at), std::span<const FigureTitle>(kNcclTitles));
-          has(columns, Figure::kBus)) {
-        markInPlace(columns);
-        return {Family::kNccl, std::move(columns)};
-      }
-  if (line.find("| # iterations |") != std::string_view::npos &&
-      line.find("|  overall  |") != std::string_view::npos)
-    return {Family::kUcx, ucx_columns, line.find(" Stage ") != std::string_view::npos};
+  for (const auto& read : {perftestHeadIn, fabtestsHeadIn, ncclHeadIn, ucxHeadIn})
+    if (Head head = read(line); head.family != Family::kNone) return head;
   return {};
 }
 
@@ -217,6 +229,13 @@ bool startsRun(std::string_view line) {
                      [](std::string_view word) { return isTool(baseOf(word)); });
 }
 
+void readFlag(std::string_view flag, std::string_view value, ToolFacts& facts) {
+  if (facts.tool == "ucx_perftest" && flag == "-t") facts.kind = value;
+  if (facts.tool == "ucx_perftest" && flag == "-s") facts.bytes = wholeIn(value);
+  if (facts.tool.starts_with("fi_rma") && flag == "-o")
+    facts.op = value == "read" ? OpKind::kRead : OpKind::kWrite;
+}
+
 // Reads a command line such as `+ ucx_perftest 10.0.0.2 -t ucp_put_bw -s 65536`.
 void readCommand(std::string_view line, ToolFacts& facts) {
   const auto words = base::wordsOf(line);
@@ -225,12 +244,8 @@ void readCommand(std::string_view line, ToolFacts& facts) {
   if (tool == words.end()) return;
   facts.tool = baseOf(*tool);
   if (facts.tool.find("read") != std::string::npos) facts.op = OpKind::kRead;
-  for (auto at = tool + 1; at != words.end() && at + 1 != words.end(); ++at) {
-    if (facts.tool == "ucx_perftest" && *at == "-t") facts.kind = at[1];
-    if (facts.tool == "ucx_perftest" && *at == "-s") facts.bytes = wholeIn(at[1]);
-    if (facts.tool.starts_with("fi_rma") && *at == "-o")
-      facts.op = at[1] == "read" ? OpKind::kRead : OpKind::kWrite;
-  }
+  for (auto at = tool + 1; at != words.end() && at + 1 != words.end(); ++at)
+    readFlag(*at, at[1], facts);
   if (facts.kind.find("get") != std::string::npos) facts.op = OpKind::kRead;
 }
 

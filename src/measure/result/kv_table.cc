@@ -104,7 +104,7 @@ std::vector<std::string> cellsOf(const Trials& paged, const Trials& bulk) {
 std::string wayOf(const std::vector<Row>& rows, const Trials& paged) {
   std::uint64_t words = 0;
   for (const Row& one : rows) words += one.as<KvWorkload>()->checked_words;
-  const auto meanOf = [](std::optional<MeanP99> Row::* which) {
+  const auto mean_of = [](std::optional<MeanP99> Row::* which) {
     return [which](const Row& one) {
       return one.*which ? std::optional((one.*which)->mean) : std::nullopt;
     };
@@ -115,7 +115,7 @@ std::string wayOf(const std::vector<Row>& rows, const Trials& paged) {
       "{} in {} pages, posted as {}; planned in {} us a request, "
       "posted in {} us; {}, {} words checked",
       base::roundedSize(row.block_size * row.batch_size), kv.descriptors, counted(kv.runs, "run"),
-      digits(paged.middle(meanOf(&Row::prep_us))), digits(paged.middle(meanOf(&Row::post_us))),
+      digits(paged.middle(mean_of(&Row::prep_us))), digits(paged.middle(mean_of(&Row::post_us))),
       counted(kv.table_sets, "table set"), words));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "base/lists.h"
@@ -85,6 +86,15 @@ void showTable(const std::vector<const Row*>& cells, const std::vector<std::stri
              columns, rows);
 }
 
+std::vector<const Row*> cellsWith(std::span<const Row> rows, std::uint32_t processes,
+                                  std::string_view figure) {
+  std::vector<const Row*> out;
+  for (const Row& row : rows)
+    if (row.as<MatrixRow>()->processes == processes && row.as<MatrixRow>()->figure == figure)
+      out.push_back(&row);
+  return out;
+}
+
 }  // namespace
 
 void show(std::span<const Row> rows, TableSink& sink) {
@@ -92,10 +102,7 @@ void show(std::span<const Row> rows, TableSink& sink) {
   const std::vector<std::string> places = placesOf(rows);
   for (const std::uint32_t processes : {1U, 2U})
     for (const char* const figure : {"rate", "latency"}) {
-      std::vector<const Row*> cells;
-      for (const Row& row : rows)
-        if (row.as<MatrixRow>()->processes == processes && row.as<MatrixRow>()->figure == figure)
-          cells.push_back(&row);
+      const auto cells = cellsWith(rows, processes, figure);
       if (!cells.empty()) showTable(cells, places, legend, sink);
     }
   sink.line("ways:");

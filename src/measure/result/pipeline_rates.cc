@@ -37,25 +37,27 @@ std::optional<std::size_t> busiestOf(const PipelineRates& rates) {
   return out;
 }
 
+StageRates& stageOf(const StageResult& of, std::vector<StageRates>& stages) {
+  const auto at = std::ranges::find(stages, of.name, &StageRates::name);
+  if (at != stages.end()) return *at;
+  return stages.emplace_back(StageRates{.name = of.name, .route = of.route});
+}
+
+void addResult(StagesRun run, const StageResult& of, StageRates& stage) {
+  if (run == StagesRun::kAlone) stage.way = of.path;
+  if (run == StagesRun::kAlone) stage.alone = of.gb_per_s;
+  if (run == StagesRun::kTogether) stage.together = of.gb_per_s;
+  if (run == StagesRun::kWhole) stage.busy = of.busy;
+}
+
 }  // namespace
 
 PipelineRates ratesOf(std::span<const Row> rows) {
   PipelineRates out;
-  const auto stageOf = [&](const StageResult& of) -> StageRates& {
-    const auto at = std::ranges::find(out.stages, of.name, &StageRates::name);
-    if (at != out.stages.end()) return *at;
-    return out.stages.emplace_back(StageRates{.name = of.name, .route = of.route});
-  };
   for (const Row& row : rows) {
     const auto* const kind = row.as<PipelineRow>();
     if (kind == nullptr) continue;
-    for (const StageResult& of : kind->stages) {
-      StageRates& stage = stageOf(of);
-      if (kind->run == StagesRun::kAlone) stage.way = of.path;
-      if (kind->run == StagesRun::kAlone) stage.alone = of.gb_per_s;
-      if (kind->run == StagesRun::kTogether) stage.together = of.gb_per_s;
-      if (kind->run == StagesRun::kWhole) stage.busy = of.busy;
-    }
+    for (const StageResult& of : kind->stages) addResult(kind->run, of, stageOf(of, out.stages));
     if (kind->run == StagesRun::kWhole) out.whole = row.gb_per_s_parts;
   }
   return out;

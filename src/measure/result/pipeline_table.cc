@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/sizes.h"
 #include "base/text_table.h"
 #include "measure/result/pipeline_rates.h"
@@ -34,6 +35,7 @@ constexpr std::array kColumns{base::words("stage"),
 
 std::vector<base::TextRow> stageRows(const PipelineRates& rates) {
   std::vector<base::TextRow> rows;
+  rows.reserve(rates.stages.size());
   for (const StageRates& stage : rates.stages)
     rows.push_back(
         {{stage.name, stage.route, stage.way, digits(middle(stage.alone)), spreadOf(stage.alone),
@@ -47,9 +49,7 @@ std::string nameAt(const PipelineRates& rates, std::size_t stage) {
 }
 
 std::vector<std::string> tiesOf(const PipelineRates& rates, const Slowest& slowest) {
-  std::vector<std::string> names;
-  for (const std::size_t stage : slowest.ties) names.push_back(nameAt(rates, stage));
-  return names;
+  return base::mapped(slowest.ties, [&](std::size_t stage) { return nameAt(rates, stage); });
 }
 
 // "store, 1.2 GB/s alone (load within 5 % of it)"

@@ -44,6 +44,17 @@ std::optional<double> ofEnough(const Row& row, double Latency::* which, std::uin
   return (*row.latency_us).*which;
 }
 
+// The bulk row of the paged row's trial. Null: there is none.
+const Row* bulkOf(const Row& paged, const std::vector<Row>& rows) {
+  const auto at = std::ranges::find_if(rows, [&](const Row& row) {
+    const auto* const kv = row.as<KvWorkload>();
+    if (kv == nullptr || !kv->bulk || row.backend != paged.backend || row.op != paged.op)
+      return false;
+    return row.batch_size == paged.batch_size && sameKvPoint(*kv, *paged.as<KvWorkload>());
+  });
+  return at == rows.end() ? nullptr : &*at;
+}
+
 }  // namespace
 
 std::string stagesText(const PipelineRow& row) {
@@ -72,19 +83,10 @@ std::optional<double> rateAtP50(const Row& row) {
 }
 
 void addSharesOfBulk(std::vector<Row>& rows) {
-  const auto bulkOf = [&](const Row& paged) -> const Row* {
-    const auto at = std::ranges::find_if(rows, [&](const Row& row) {
-      const auto* const kv = row.as<KvWorkload>();
-      if (kv == nullptr || !kv->bulk || row.backend != paged.backend || row.op != paged.op)
-        return false;
-      return row.batch_size == paged.batch_size && sameKvPoint(*kv, *paged.as<KvWorkload>());
-    });
-    return at == rows.end() ? nullptr : &*at;
-  };
   for (Row& row : rows) {
     auto* const kv = row.as<KvWorkload>();
     if (kv == nullptr || kv->bulk) continue;
-    const Row* const bulk = bulkOf(row);
+    const Row* const bulk = bulkOf(row, rows);
     const auto here = rateAtP50(row), there = bulk == nullptr ? std::nullopt : rateAtP50(*bulk);
     if (here && there) kv->of_bulk = *here / *there;
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/lists.h"
 #include "measure/result/statistics.h"
 
 namespace viaduct::measure {
@@ -18,9 +19,7 @@ auto sumOf(const RowCounts& counts, Field field) {
 }
 
 std::vector<double> ratesOf(const std::vector<TimedBytes>& moved) {
-  std::vector<double> out;
-  for (const TimedBytes& one : moved) out.push_back(one.rate());
-  return out;
+  return base::mapped(moved, &TimedBytes::rate);
 }
 
 void iterations(Row& row) { row.iterations = sumOf(*row.counts, &MemberCounts::timed); }

@@ -111,6 +111,7 @@ std::string skipsWords(const Row& row) {
 
 std::vector<std::string> deviceLines(const Row& row) {
   std::vector<std::string> out;
+  out.reserve(row.devices.size() + 1);
   for (const DeviceResult& one : row.devices)
     out.push_back(
         fmt::format("{} {}, {}: {} GB/s", one.side, one.number, one.gpu, digits(one.gb_per_s)));
@@ -120,17 +121,17 @@ std::vector<std::string> deviceLines(const Row& row) {
                                 scaling.slowest_of_fastest * 100);
   if (scaling.alone_gb_per_s && scaling.of_linear)
     sum = fmt::format("{:.0f} % of {} x {} GB/s, the rate of the first device alone; ",
-                      *scaling.of_linear * 100, scaling.devices, digits(*scaling.alone_gb_per_s)) +
+                      *scaling.of_linear * 100, scaling.devices, digits(scaling.alone_gb_per_s)) +
           sum;
   out.push_back("scaling: " + sum);
   return out;
 }
 
 std::string unprovenWords(std::span<const Row> rows) {
-  const auto isUnproven = [](const Row& row) { return row.verdict == Verdict::kUnproven; };
-  const auto first = std::ranges::find_if(rows, isUnproven);
+  const auto is_unproven = [](const Row& row) { return row.verdict == Verdict::kUnproven; };
+  const auto first = std::ranges::find_if(rows, is_unproven);
   if (first == rows.end()) return {};
-  return fmt::format("{} of {} unproven: {}", std::ranges::count_if(rows, isUnproven),
+  return fmt::format("{} of {} unproven: {}", std::ranges::count_if(rows, is_unproven),
                      counted(rows.size(), "row"), first->why);
 }
 

@@ -8,17 +8,23 @@
 #include "measure/proof/lane.h"
 
 namespace viaduct::measure {
+namespace {
 
-Status Background::add(Agent& agent, const Ends& ends, std::uint64_t bytes, std::string require) {
+Failure failureOf(Status done) { return done ? Failure() : std::move(done).error(); }
+
+}  // namespace
+
+Status Background::add(Agent& agent, const Ends& ends, std::uint64_t bytes,
+                       const std::string& require) {
   Flow& flow = flows_.emplace_back();
   flow.claim = ends.claim;
   flow.bytes = bytes;
   for (std::uint64_t i = 0; i < kBackgroundDepth; ++i) {
-    const auto blockOf = [&](std::uint64_t base) {
+    const auto block_of = [&](std::uint64_t base) {
       return Blocks::strided({.base = base + i * bytes, .bytes = bytes, .count = 1});
     };
-    VIADUCT_TRY(Blocks here, blockOf(ends.here));
-    VIADUCT_TRY(Blocks there, blockOf(ends.there));
+    VIADUCT_TRY(Blocks here, block_of(ends.here));
+    VIADUCT_TRY(Blocks there, block_of(ends.there));
     VIADUCT_TRY(
         Transfer transfer,
         agent.plan(ends.claim.op, ends.peer, {std::move(here), {0}}, {std::move(there), {0}},
@@ -49,13 +55,11 @@ void Background::run(Flow& flow) const {
   std::uint64_t posted = 0, ended = 0, counted = 0;
   while (!flow.failure && (!stopped_ || ended < posted)) {
     if (!stopped_ && posted - ended < kBackgroundDepth) {
-      if (auto done = flow.transfers[posted++ % kBackgroundDepth].post(); !done)
-        flow.failure = std::move(done).error();
+      flow.failure = failureOf(flow.transfers[posted++ % kBackgroundDepth].post());
       continue;
     }
     // No timeout is needed, because the transfer's own deadline ends the wait.
-    if (auto done = flow.transfers[ended++ % kBackgroundDepth].wait(); !done)
-      flow.failure = std::move(done).error();
+    flow.failure = failureOf(flow.transfers[ended++ % kBackgroundDepth].wait());
     const auto now = Clock::now();
     flow.longest_gap_s = std::max(flow.longest_gap_s, seconds(now - last));
     if (!stopped_) ++counted;  // after stop(), fewer are in flight, so their rate does not count

@@ -25,7 +25,7 @@ class Background {
     proof::Claim claim = {};  // its path is empty; claims() fills it in
   };
   // Plans a flow of transfers of `bytes` bytes each.
-  Status add(Agent& agent, const Ends& ends, std::uint64_t bytes, std::string require);
+  Status add(Agent& agent, const Ends& ends, std::uint64_t bytes, const std::string& require);
   // Starts a thread for each flow.
   void start();
   // Stops posting, and waits for the transfers in flight. Returns the first failure of a flow, if

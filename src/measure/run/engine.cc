@@ -122,8 +122,10 @@ class Engine {
       if (last_ == nullptr) return true;
       auto compared = last_->compare(*answers);
       // All members see the same answers, so either all of them fail here or none does.
-      if (!compared) member_.keep(std::move(compared).error());
-      again = compared && *compared;
+      if (compared)
+        again = *compared;
+      else
+        member_.keep(std::move(compared).error());
     }
     last_ = nullptr;
     return true;

@@ -163,6 +163,7 @@ std::vector<std::uint64_t> busyTimes(const Path& path) {
   for (const PathShare& share : path.shares)
     if (share.stage != 0) by_stage[share.stage] += share.busy_ns;
   std::vector<std::uint64_t> out;
+  out.reserve(by_stage.size());
   for (const auto& [stage, busy] : by_stage) out.push_back(busy);
   return out;
 }

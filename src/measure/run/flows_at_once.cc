@@ -36,6 +36,7 @@ class AtOnce {
 
   Status run() {
     std::vector<std::thread> threads;
+    threads.reserve(running_.size());
     for (Running& one : running_) threads.emplace_back([&] { runOne(one); });
     awaitEnds();
     for (std::thread& thread : threads) thread.join();

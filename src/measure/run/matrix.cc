@@ -231,6 +231,7 @@ RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
 
 std::vector<std::string> gpuWords(const std::vector<SeenGpu>& gpus) {
   std::vector<std::string> out;
+  out.reserve(gpus.size() + 1);
   for (const SeenGpu& gpu : gpus)
     out.push_back(gpu.peers.empty() ? gpu.name
                                     : fmt::format("{}, peer access to GPU {}", gpu.name,

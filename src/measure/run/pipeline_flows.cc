@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/fields.h"
+#include "base/lists.h"
 #include "host/facts.h"
 #include "measure/run/flows_at_once.h"
 #include "measure/run/wait_ready.h"
@@ -101,9 +102,7 @@ Status PipelineFlows::shareSource() {
   if (worker_.rank == 0)
     if (auto opened = openSource(own); !opened) own.failure = std::move(opened).error();
   VIADUCT_TRY(auto all, exchange(own));
-  std::vector<Failure> failures;
-  for (const Opening& one : all) failures.push_back(one.failure);
-  VIADUCT_CHECK(firstFailure(failures));
+  VIADUCT_CHECK(firstFailure(base::mapped(all, &Opening::failure)));
   bytes_ = all.front().bytes;
   source_identity_ = all.front().identity;
   source_contents_ = Expected::pattern(chunks(), bytes_, worker_.spec.pipeline_data.seed,

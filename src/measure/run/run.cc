@@ -66,6 +66,13 @@ Error notMet(Error error) {
   return error;
 }
 
+// Returns the index after the last of the rows that take turns with the row at `first`.
+std::size_t endOfTurns(const std::vector<Workload>& rows, std::size_t first) {
+  std::size_t end = first + 1;
+  while (end < rows.size() && roundsTakeTurns(rows[end - 1], rows[end])) ++end;
+  return end;
+}
+
 // One member's run. The member may lack an agent if none could be opened.
 class MemberRun {
  public:
@@ -97,8 +104,7 @@ class MemberRun {
     VIADUCT_CHECK(worker.open());
     VIADUCT_TRY(const auto rows, applicableRows(worker, *agent));
     while (first < rows.size()) {
-      std::size_t end = first + 1;
-      while (end < rows.size() && roundsTakeTurns(rows[end - 1], rows[end])) ++end;
+      const std::size_t end = endOfTurns(rows, first);
       if (progress_.started) progress_.started(first, rows[first]);
       VIADUCT_TRY(auto made, worker.measure(std::span(rows).subspan(first, end - first)));
       const auto stop_by = made.front().stop_by;

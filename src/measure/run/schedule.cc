@@ -122,7 +122,8 @@ class Planner {
     for (const Goal& run : runs) count(run);
     const std::uint64_t fewest = ceilOf(kFewestShort, spec_.repeat);
     for (std::uint64_t i = 0; i < fewest || (missing > 0 && left > 0 && exchanges > 0); ++i) {
-      const Goal run{.iterations = 1 + random_.below(2 * spec_.depth), .timed = false};
+      const Goal run{.iterations = 1 + random_.below(std::uint64_t{2} * spec_.depth),
+                     .timed = false};
       count(run);
       left -= costOf(run.iterations);
       exchanges -= kExchanges * facts_.warm.exchange;

@@ -310,14 +310,14 @@ class StreamTransfers final : public RowTransfers {
       const std::uint32_t rank = worker_.rankOf(own.stream, there);
       const Peer& peer = worker_.peers.at(rank);
       VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, stream.pair), kAnnounced));
-      const auto endOf = [&](Role role) {
+      const auto end_of = [&](Role role) {
         return role == Role::kInitiator ? worker_.bytes.initiator : worker_.bytes.target;
       };
       VIADUCT_CHECK(background_.add(
           worker_.agent,
           {.peer = peer,
-           .here = worker_.deviceOf(own.stream, own.role)->memory->address() + endOf(own.role),
-           .there = pin.address + endOf(there),
+           .here = worker_.deviceOf(own.stream, own.role)->memory->address() + end_of(own.role),
+           .there = pin.address + end_of(there),
            .claim = {.peer = rank,
                      .op = row_.op,
                      .device = worker_.numberOf(own.stream, own.role),
@@ -525,32 +525,38 @@ class StreamTransfers final : public RowTransfers {
     return {used.first + used.count - count, count};
   }
 
+  // Chooses at random the words that change at an end of a stream. Null: none change there, or the
+  // end belongs to another process.
+  Result<std::unique_ptr<ChangingWords>> newWords(std::uint32_t s, Role role) {
+    using Way = ChangingWords::Way;
+    const Role leader = worker_.initiating(s), source = contents_->source(s);
+    const bool leads = role == leader, echoes = spec_.ping_pong && !leads;
+    const bool answers = !leads && !echoes;
+    if (worker_.deviceOf(s, role) == nullptr || (answers && (source != role || readsStorage())))
+      return std::unique_ptr<ChangingWords>();
+    VIADUCT_TRY(const std::uint64_t dice, base::secretNumber());
+    return std::make_unique<ChangingWords>(
+        ChangingWords::Facts{.contents = *contents_,
+                             .end = endOf(s, role),
+                             .way = echoes             ? Way::kEcho
+                                    : spec_.ping_pong  ? Way::kBounce
+                                    : source != leader ? Way::kRead
+                                                       : Way::kWrite,
+                             .depth = spec_.depth,
+                             .dice = dice,
+                             .whole = spec_.fresh && leads,
+                             .by_transfer = changesWithin(s)});
+  }
+
   // Chooses at random the words that change: at the initiating end, at the answering end of a
   // ping-pong, and at a source in memory that does not initiate.
   Status beginWords() {
     words_.resize(worker_.streams.size());
     if (spec_.verify == Verified::kOff) return Ok{};
     for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
-      const Role leads = worker_.initiating(s), source = contents_->source(s);
-      const bool reads = source != leads;
-      using Way = ChangingWords::Way;
-      for (const Role role : {leads, other(leads)}) {
-        const bool echoes = spec_.ping_pong && role != leads;
-        if (worker_.deviceOf(s, role) == nullptr) continue;
-        if (role != leads && !echoes && (source != role || readsStorage())) continue;
-        VIADUCT_TRY(const std::uint64_t dice, base::secretNumber());
-        words_[s][role == leads ? 0 : 1] = std::make_unique<ChangingWords>(
-            ChangingWords::Facts{.contents = *contents_,
-                                 .end = endOf(s, role),
-                                 .way = echoes            ? Way::kEcho
-                                        : spec_.ping_pong ? Way::kBounce
-                                        : reads           ? Way::kRead
-                                                          : Way::kWrite,
-                                 .depth = spec_.depth,
-                                 .dice = dice,
-                                 .whole = spec_.fresh && role == leads,
-                                 .by_transfer = changesWithin(s)});
-      }
+      const Role leader = worker_.initiating(s);
+      VIADUCT_TRY(words_[s][0], newWords(s, leader));
+      VIADUCT_TRY(words_[s][1], newWords(s, other(leader)));
     }
     return Ok{};
   }

@@ -23,7 +23,7 @@ Status CallsCopying::copy() {
   VIADUCT_TRY(const auto current, cuda::Current::of(*gpu_));
   if (stream_ == nullptr)
     VIADUCT_CUDA_CALL(*gpu_, streamCreateWithPriority, &stream_, cuda::kStreamNonBlocking, 0);
-  const Status launched = launch();
+  Status launched = launch();
   // Waits even after a failure, because copies in flight still use the memory.
   VIADUCT_CUDA_CALL(*gpu_, streamSynchronize, stream_);
   ++copies_;

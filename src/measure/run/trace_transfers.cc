@@ -91,7 +91,6 @@ class ReplayPages {
     const CellList arrived = [&](const CellVisit& visit) -> Wrong {
       for (std::size_t t = 0; t < destination_.size(); ++t)
         for (const auto& [block, from] : arrivals[destination_[t].group]) {
-          if (!from.whole) continue;
           if (!requests.empty() && Clock::now() > until) return std::nullopt;
           requests.insert(from.request);
           const KvTensor& tensor = destination_[t];
@@ -109,10 +108,10 @@ class ReplayPages {
   struct Arrival {
     std::uint32_t block = 0;  // of the source
     std::uint64_t request = 0;
-    bool whole = true;  // the transfer has ended well
   };
   // Returns, by group, which source block arrived in each destination block. The last request that
-  // got a destination block decides.
+  // got a destination block decides. A block of a cancelled request has unknown contents, so it is
+  // left out.
   std::vector<std::map<std::uint32_t, Arrival>> arrivalsOf(const Launched& launched) const {
     const std::set<std::uint64_t> cancelled(launched.cancelled.begin(), launched.cancelled.end());
     std::vector<std::map<std::uint32_t, Arrival>> out(groups_.size());
@@ -122,16 +121,18 @@ class ReplayPages {
       for (std::size_t g = 0; g < groups_.size(); ++g)
         for (std::size_t b = request.source.size() - keptBlocks(groups_[g], request);
              b < request.source.size(); ++b)
-          out[g][request.destination[b]] = {request.source[b], request.number,
-                                            !cancelled.contains(i)};
+          if (cancelled.contains(i))
+            out[g].erase(request.destination[b]);
+          else
+            out[g][request.destination[b]] = {request.source[b], request.number};
     }
     return out;
   }
   std::uint64_t numberOf(std::uint32_t block, std::size_t tensor) const {
     return block * source_.size() + tensor;
   }
-  CellList pagesOf(std::span<std::byte> pool, const std::vector<KvTensor>& tensors, BlockIds blocks,
-                   const Filled& filled) const {
+  CellList pagesOf(std::span<std::byte> pool, const std::vector<KvTensor>& tensors,
+                   const BlockIds& blocks, const Filled& filled) const {
     return [=, this, &tensors](const CellVisit& visit) {
       for (std::size_t done = 0; done < blocks.size(); filled(++done, blocks.size()))
         for (std::size_t t = 0; t < tensors.size(); ++t)
@@ -307,7 +308,7 @@ class TraceTransfers final : public RowTransfers {
     };
     VIADUCT_TRY(
         Transfer transfer,
-        worker_.agent.plan(row_.op, *peer_, std::move(both.source), std::move(both.destination),
+        worker_.agent.plan(row_.op, *peer_, both.source, both.destination,
                            {.require = requireOf(row_, worker_.spec.require), .on_end = ended}));
     const auto planned = Clock::now();
     VIADUCT_CHECK(transfer.post());
@@ -329,7 +330,7 @@ class TraceTransfers final : public RowTransfers {
   Status land(Clock::time_point until) {
     Flight& oldest = flights_.front();
     const auto look = std::min(until, Clock::now() + kReplayLook);
-    const auto done = oldest.transfer.wait(look);
+    auto done = oldest.transfer.wait(look);
     if (!done && done.error().code == Code::kTimeout && Clock::now() >= look) return Ok{};
     // Waits for the transfer's callback, which may still run on the agent's thread.
     while (ended_ns_[oldest.request].load(std::memory_order_acquire) == 0)

@@ -15,7 +15,7 @@ Status waitReady(const Peer& peer, Deadline until, const base::StopFlag& stop,
   base::Waiting aloud(waiting, until.at());
   for (;;) {
     const auto look = std::min(until.at(), Clock::now() + kLook);
-    const auto ready = peer.ready(look);
+    auto ready = peer.ready(look);
     if (ready) return ready;
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "connect"};
     // An error before the time is up, such as a refusal by the peer, is final.

@@ -184,7 +184,7 @@ std::optional<WrongCell> Contents::checkSample(const Cells& cells) const {
   const Pattern now = at(cells.epoch);
   const std::uint64_t bytes = cells.cellBytes(), all = cells.bytes();
   const CellStep &rows = cells.rows, &columns = cells.columns;
-  const auto wordAt = [&](std::uint64_t row, std::uint64_t column, std::uint64_t byte) {
+  const auto word_at = [&](std::uint64_t row, std::uint64_t column, std::uint64_t byte) {
     const std::uint64_t offset = byte / kWordBytes * kWordBytes;
     const auto word = cells.memory.subspan(row * rows.bytes + column * columns.bytes + offset,
                                            std::min(kWordBytes, bytes - offset));
@@ -192,14 +192,14 @@ std::optional<WrongCell> Contents::checkSample(const Cells& cells) const {
     return wrongAt(row, column, check(cells, now, number, offset, word));
   };
   base::Random random(pattern_.seed ^ cells.epoch << 32U ^ cells.number);
-  auto wrong = wordAt(0, 0, 0);
+  auto wrong = word_at(0, 0, 0);
   // Checks a random word of each kStretch bytes of all cells, as if the cells followed each other.
   for (std::uint64_t begin = 0; begin < all && !wrong; begin += kStretch) {
     const std::uint64_t byte = begin + random.below(std::min(kStretch, all - begin));
     const std::uint64_t cell = byte / bytes;
-    wrong = wordAt(cell / columns.count, cell % columns.count, byte % bytes);
+    wrong = word_at(cell / columns.count, cell % columns.count, byte % bytes);
   }
-  return wrong ? wrong : wordAt(rows.count - 1, columns.count - 1, bytes - 1);
+  return wrong ? wrong : word_at(rows.count - 1, columns.count - 1, bytes - 1);
 }
 
 // Checks bytes of a cell from `offset` on.

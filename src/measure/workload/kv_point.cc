@@ -21,13 +21,13 @@ struct KeptTokens {
 };
 
 KeptTokens keptOf(const KvGroup& source, const KvGroup& destination, std::uint64_t tokens) {
-  const auto upTo = [&](const KvGroup& group) {
+  const auto up_to = [&](const KvGroup& group) {
     return (tokens + group.block_tokens - 1) / group.block_tokens;
   };
   const KvGroup& coarse = source.block_tokens > destination.block_tokens ? source : destination;
-  const std::uint64_t first = (upTo(coarse) - kvBlocksOf(coarse, tokens)) * coarse.block_tokens;
-  return {first, upTo(source) - first / source.block_tokens,
-          upTo(destination) - first / destination.block_tokens};
+  const std::uint64_t first = (up_to(coarse) - kvBlocksOf(coarse, tokens)) * coarse.block_tokens;
+  return {first, up_to(source) - first / source.block_tokens,
+          up_to(destination) - first / destination.block_tokens};
 }
 
 // Returns a random permutation of the pool's blocks at one end. Each block table takes a slice of
@@ -88,12 +88,12 @@ Result<KvPoint> completed(KvPoint point, double slack) {
   }
   point.pages = std::max(source_pages, destination_pages);
   const double requests = std::max(slack, 1.0) * point.sets * point.requests;
-  const auto poolFor = [&](std::uint64_t blocks) {
+  const auto pool_for = [&](std::uint64_t blocks) {
     return static_cast<std::uint64_t>(std::ceil(static_cast<double>(blocks) * requests)) +
            kSpareBlocks;
   };
-  point.source.pool = poolFor(source_blocks);
-  point.destination.pool = poolFor(destination_blocks);
+  point.source.pool = pool_for(source_blocks);
+  point.destination.pool = pool_for(destination_blocks);
   for (const KvSide side : {KvSide::kSource, KvSide::kDestination}) {
     VIADUCT_TRY(const KvLayout layout, layoutOf(point, side, 0));
     (side == KvSide::kSource ? point.source : point.destination).bytes = kvExtent(layout).bytes;

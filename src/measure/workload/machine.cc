@@ -47,19 +47,29 @@ std::string lackOf(std::string_view word) {
   return fmt::format("no {}", word);
 }
 
+struct ByRequirement {
+  std::vector<std::string> able = {}, unable = {};
+  std::vector<std::string> told = {};  // the unable ones with their texts
+};
+
+ByRequirement splitBy(std::string_view word, const std::vector<BackendInfo>& backends) {
+  ByRequirement out;
+  for (const BackendInfo& backend : backends) {
+    // Skips backends without facts. They only carry stages, and no row measures them.
+    if (!backend.open || backendFacts(backend.name) == nullptr) continue;
+    (canBe(backend, word) ? out.able : out.unable).push_back(backend.name);
+    if (!canBe(backend, word))
+      out.told.push_back(backend.text.empty() ? backend.name
+                                              : fmt::format("{} ({})", backend.name, backend.text));
+  }
+  return out;
+}
+
 }  // namespace
 
 Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view require) {
   for (const std::string_view word : requirementWords(require)) {
-    std::vector<std::string> able, unable, told;
-    for (const BackendInfo& backend : backends) {
-      // Skips backends without facts. They only carry stages, and no row measures them.
-      if (!backend.open || backendFacts(backend.name) == nullptr) continue;
-      (canBe(backend, word) ? able : unable).push_back(backend.name);
-      if (!canBe(backend, word))
-        told.push_back(backend.text.empty() ? backend.name
-                                            : fmt::format("{} ({})", backend.name, backend.text));
-    }
+    const auto [able, unable, told] = splitBy(word, backends);
     if (unable.empty()) continue;
     return Error{
         .code = Code::kUnsupported,

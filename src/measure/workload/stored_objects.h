@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "measure/workload/storage.h"
@@ -24,7 +25,10 @@ class StoredObjects final : public Storage {
 
  private:
   StoredObjects(Agent& agent, Peer self, std::string prefix, Buffer copy)
-      : Storage(std::move(copy)), agent_(agent), self_(std::move(self)), prefix_(prefix) {}
+      : Storage(std::move(copy)),
+        agent_(agent),
+        self_(std::move(self)),
+        prefix_(std::move(prefix)) {}
   std::string urlOf(const StoredSet& set, std::uint32_t k) const;
   // Pins the objects of a set. A new object is deleted once its pin is released.
   Result<std::vector<Pin>> pin(const StoredSet& set, const FileOptions& options, bool announced);

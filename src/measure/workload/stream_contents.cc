@@ -70,14 +70,7 @@ CellList StreamContents::cells(const StreamEnd& end, std::uint64_t epoch, SetRan
                                bool sample) const {
   const std::uint64_t there = sets_[end.stream].count;
   const std::uint64_t count = std::min(sets.count, there);
-  if (kv_)
-    return [=, this](const CellVisit& visit) -> Wrong {
-      const auto side = end.role == source(end.stream) ? KvSide::kSource : KvSide::kDestination;
-      for (std::uint64_t i = 0; i < count; ++i)
-        if (auto wrong = kv_->each(side, end.memory, epoch, (sets.first + i) % there, visit))
-          return wrong;
-      return std::nullopt;
-    };
+  if (kv_) return kvCells(end, epoch, {sets.first, count});
   const std::uint64_t total = count * row_.batch;
   const std::uint64_t few = std::max<std::uint64_t>(kSample / works_[end.stream].block_bytes, 1);
   const std::uint64_t step = sample ? std::max<std::uint64_t>(total / few, 1) : 1;
@@ -92,6 +85,17 @@ CellList StreamContents::cells(const StreamEnd& end, std::uint64_t epoch, SetRan
       if (sample) cell.memory = cell.memory.first(std::min(cell.memory.size(), kSample));
       if (const auto wrong = visit(cell)) return named(cell, *wrong);
     }
+    return std::nullopt;
+  };
+}
+
+CellList StreamContents::kvCells(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const {
+  return [=, this](const CellVisit& visit) -> Wrong {
+    const auto side = end.role == source(end.stream) ? KvSide::kSource : KvSide::kDestination;
+    const std::uint64_t there = sets_[end.stream].count;
+    for (std::uint64_t i = 0; i < sets.count; ++i)
+      if (auto wrong = kv_->each(side, end.memory, epoch, (sets.first + i) % there, visit))
+        return wrong;
     return std::nullopt;
   };
 }

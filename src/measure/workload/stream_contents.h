@@ -86,6 +86,8 @@ class StreamContents {
   // Lists the cells of these sets. If `sample` is set, lists less than 128 MiB of the blocks.
   CellList cells(const StreamEnd& end, std::uint64_t epoch, SetRange sets,
                  bool sample = false) const;
+  // Lists the cells of these sets of a row of KV blocks.
+  CellList kvCells(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
   // Describes a wrong block, or a part of it.
   std::string named(const Cells& cell, const WrongCell& wrong) const;
   Cells block(const StreamEnd& end, std::uint64_t epoch, std::uint64_t set, std::uint32_t k) const;

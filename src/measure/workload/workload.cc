@@ -63,7 +63,7 @@ std::string requireOfTransfer(std::string_view require) {
 }
 
 std::string requireOf(const Workload& row, std::string_view require) {
-  const std::string more = requireOfTransfer(require);
+  std::string more = requireOfTransfer(require);
   if (row.backend.empty()) return more;
   return fmt::format("backend:{}{}{}", row.backend, more.empty() ? "" : ",", more);
 }

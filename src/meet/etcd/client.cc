@@ -125,6 +125,8 @@ class Client::Call {
   Result<std::string> run();
 
  private:
+  // Tries each endpoint once. Returns nothing if a later round may succeed.
+  std::optional<Result<std::string>> round();
   const std::vector<EtcdEndpoint>& endpoints() const { return client_.config_.endpoints; }
   // Returns nothing if the endpoint has failed, and another endpoint or a later try may succeed.
   std::optional<Result<std::string>> attempt(std::size_t at, std::size_t still_to_try);
@@ -145,22 +147,27 @@ class Client::Call {
 };
 
 Result<std::string> Client::Call::run() {
-  const std::size_t count = endpoints().size();
   BackOff pauses(kFirstPause, kLongestPause);
   for (;;) {
-    const std::size_t first = client_.current();
-    for_good_ = 0;
-    for (std::size_t tried = 0; tried < count; ++tried) {
-      if (tried > 0 && Clock::now() >= wait_.until) break;
-      if (auto result = attempt((first + tried) % count, count - tried)) return *std::move(result);
-    }
+    if (auto result = round()) return *std::move(result);
     const auto now = Clock::now();
-    if (now >= wait_.until || for_good_ == count) return failure();
+    if (now >= wait_.until || for_good_ == endpoints().size()) return failure();
     if (!sleepUntil(std::min<Clock::time_point>(now + pauses.next(), wait_.until),
                     [this] { return goesOn(); }))
       return wait_.cancelled();
     if (Clock::now() >= wait_.until) return failure();
   }
+}
+
+std::optional<Result<std::string>> Client::Call::round() {
+  const std::size_t count = endpoints().size();
+  const std::size_t first = client_.current();
+  for_good_ = 0;
+  for (std::size_t tried = 0; tried < count; ++tried) {
+    if (tried > 0 && Clock::now() >= wait_.until) break;
+    if (auto result = attempt((first + tried) % count, count - tried)) return result;
+  }
+  return std::nullopt;
 }
 
 std::optional<Result<std::string>> Client::Call::attempt(std::size_t at, std::size_t still_to_try) {

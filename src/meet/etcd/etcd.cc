@@ -59,6 +59,7 @@ class EtcdName final : public PublishedName {
  public:
   EtcdName(std::shared_ptr<Keeper> keeper, Keeper::KeyPtr key)
       : keeper_(std::move(keeper)), key_(std::move(key)) {}
+  // NOLINTNEXTLINE(bugprone-exception-escape): gateway.cc's writer of JSON replaces bad text
   ~EtcdName() override { keeper_->remove(key_); }
   EtcdName(const EtcdName&) = delete;
   EtcdName& operator=(const EtcdName&) = delete;

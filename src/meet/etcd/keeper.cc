@@ -42,6 +42,14 @@ bool isRefusal(const Error& why) {
   return why.code == Code::kDenied || why.code == Code::kInvalid || why.code == Code::kExhausted;
 }
 
+// True: etcd may have carried out the request, or may do so later.
+bool isUncertain(const Error& why) { return !isExpiry(why) && !isRefusal(why); }
+
+// An earlier try, whose answer was lost, may have created the key with this lease.
+bool isCreated(const CreateReply& reply, LeaseId lease) {
+  return reply.created || (reply.found && reply.found->lease == lease);
+}
+
 }  // namespace
 
 Keeper::~Keeper() {
@@ -73,26 +81,30 @@ Result<bool> Keeper::make(const KeptKey& key, const Wait& wait) {
       const Lock lock(mutex_);
       request.tombstone = fmt::format("{}/given-up/{:x}-{}", root_, id, ++tries_);
     }
-    const auto body =
-        client_->call(kTxnPath, createJson(key.key, key.record, id, request.tombstone), wait);
-    const auto reply = body ? answerOf(client_->text(), wait, parseCreate(*body)) : body.error();
+    const auto reply = tryCreate(key, request, wait);
     const Lock lock(mutex_);
     if (reply) {
-      // An earlier try, whose answer was lost, may have created the key with this lease.
-      const bool ours = reply->created || (reply->found && reply->found->lease == id);
+      const bool ours = isCreated(*reply, id);
       if (ours) keys_.at(key.key).lease = id;
       changed_.notify_all();  // the lease may have ended meanwhile
       return ours;
     }
-    if (!isExpiry(reply.error())) {
-      if (!isRefusal(reply.error())) given_up_.push_back(std::move(request));
-      return reply.error();
-    }
+    if (isUncertain(reply.error())) given_up_.push_back(std::move(request));
+    if (!isExpiry(reply.error())) return reply.error();
     // The lease has expired before a slow etcd made the key. The next round takes a new lease.
     if (lease_ == id) lease_ = 0;
     changed_.notify_all();
     if (wait.stopped() || Clock::now() >= wait.until) return reply.error();
   }
+}
+
+Result<CreateReply> Keeper::tryCreate(const KeptKey& key, const GivenUp& request,
+                                      const Wait& wait) {
+  VIADUCT_TRY(
+      const auto body,
+      client_->call(kTxnPath, createJson(key.key, key.record, request.lease, request.tombstone),
+                    wait));
+  return answerOf(client_->text(), wait, parseCreate(body));
 }
 
 // Returns the lease, or grants one. Other calls wait for the grant.

@@ -60,6 +60,7 @@ class Keeper {
   };
 
   Result<bool> make(const KeptKey& key, const Wait& wait);
+  Result<CreateReply> tryCreate(const KeptKey& key, const GivenUp& request, const Wait& wait);
   Result<LeaseId> lease(const Wait& wait);
   Result<LeaseId> grant(const Wait& wait);
   void removeNow(const KeyPtr& key);

@@ -140,22 +140,9 @@ Status GroupClient::message(Type type, ByteSpan payload) {
     VIADUCT_TRY(const auto seat, base::decode<NumberMessage>(payload));
     roster_.rank = static_cast<std::uint32_t>(seat.number);
   } else if (type == Type::kFormed) {
-    VIADUCT_TRY(auto formed, base::decode<FormedMessage>(payload));
-    if (formed.members.size() <= roster_.rank)
-      return Error{
-          .code = Code::kProtocol, .operation = "join", .detail = "a roster without this member"};
-    for (Member& member : formed.members) VIADUCT_CHECK(unseal(member.about));
-    roster_.group = request_.group;
-    roster_.epoch = formed.epoch;
-    roster_.members = std::move(formed.members);
-    whole_ = true;
+    VIADUCT_CHECK(takeRoster(payload));
   } else if (type == Type::kValues) {
-    VIADUCT_TRY(auto all, base::decode<ValuesMessage>(payload));
-    if (all.round != round_ || all.values.size() != roster_.members.size())
-      return Error{
-          .code = Code::kProtocol, .operation = "gather", .detail = "an answer to another round"};
-    for (std::string& value : all.values) VIADUCT_CHECK(unseal(value));
-    values_ = std::move(all.values);
+    VIADUCT_CHECK(takeValues(payload));
   } else if (type == Type::kTrouble) {
     VIADUCT_TRY(auto why, base::decode<ErrorMessage>(payload));
     if (!trouble_) trouble_ = std::move(why.error);
@@ -169,6 +156,29 @@ Status GroupClient::message(Type type, ByteSpan payload) {
     status_ = std::move(status.text);
   }
   changed_.notify_all();
+  return Ok{};
+}
+
+Status GroupClient::takeRoster(ByteSpan payload) {
+  VIADUCT_TRY(auto formed, base::decode<FormedMessage>(payload));
+  if (formed.members.size() <= roster_.rank)
+    return Error{
+        .code = Code::kProtocol, .operation = "join", .detail = "a roster without this member"};
+  for (Member& member : formed.members) VIADUCT_CHECK(unseal(member.about));
+  roster_.group = request_.group;
+  roster_.epoch = formed.epoch;
+  roster_.members = std::move(formed.members);
+  whole_ = true;
+  return Ok{};
+}
+
+Status GroupClient::takeValues(ByteSpan payload) {
+  VIADUCT_TRY(auto all, base::decode<ValuesMessage>(payload));
+  if (all.round != round_ || all.values.size() != roster_.members.size())
+    return Error{
+        .code = Code::kProtocol, .operation = "gather", .detail = "an answer to another round"};
+  for (std::string& value : all.values) VIADUCT_CHECK(unseal(value));
+  values_ = std::move(all.values);
   return Ok{};
 }
 

@@ -58,6 +58,8 @@ class GroupClient : public Group, private embedded::ServerConnectionUser {
  private:
   void ready() override;
   Status message(Type type, ByteSpan payload) override;
+  Status takeRoster(ByteSpan payload);
+  Status takeValues(ByteSpan payload);
   void lost(const Error& why, bool again) override;
 
   // `operation` names the wait in progress lines and errors.

@@ -27,6 +27,16 @@ constexpr seconds kListTime{5};
 constexpr milliseconds kRest{500};
 constexpr milliseconds kLook{50};
 
+// Puts the operation of a wait before the operation that failed.
+Error inWait(const Wait& wait, Error why) {
+  why.operation = wait.operation + ": " + why.operation;
+  return why;
+}
+
+Error lateIn(const Wait& wait, const std::optional<Error>& trouble) {
+  return trouble ? inWait(wait, *trouble) : wait.timedOut();
+}
+
 }  // namespace
 
 Changes::Changes(std::shared_ptr<Client> client, std::string group_label)
@@ -70,12 +80,6 @@ Changes::Waiter::~Waiter() {
 Status Changes::Waiter::wait(const std::string& known, bool or_gone, const Wait& wait) {
   std::unique_lock lock(changes_.mutex_);
   Name& name = changes_.names_[lease_];
-  const auto timedOut = [&] {
-    if (!changes_.trouble_) return wait.timedOut();
-    Error out = *changes_.trouble_;
-    out.operation = wait.operation + ": " + out.operation;
-    return out;
-  };
   for (;;) {
     const bool news = name.version && name.version != told_ && *name.version != known &&
                       (or_gone || !name.version->empty());
@@ -83,15 +87,12 @@ Status Changes::Waiter::wait(const std::string& known, bool or_gone, const Wait&
       told_ = name.version;
       return Ok{};
     }
-    if (name.error) {
-      Error out = *name.error;
-      out.operation = wait.operation + ": " + out.operation;
-      return out;
-    }
+    if (name.error) return inWait(wait, *name.error);
     if (wait.stopped()) return wait.cancelled();
     const auto now = Clock::now();
-    if (now >= wait.until) return timedOut();
-    if (wait.aloud != nullptr && wait.aloud->isDue()) wait.aloud->tell(timedOut());
+    if (now >= wait.until) return lateIn(wait, changes_.trouble_);
+    if (wait.aloud != nullptr && wait.aloud->isDue())
+      wait.aloud->tell(lateIn(wait, changes_.trouble_));
     name.changed.wait_until(lock, std::min<Clock::time_point>(now + kLook, wait.until));
   }
 }
@@ -209,15 +210,8 @@ void Changes::follow(const std::string& selector, std::string version) {
     const auto until = Clock::now() + time + kWatchGrace;
     std::optional<Client::StreamEnd> ended;  // by a line of the stream
     const auto line = [&](std::string_view text) {
-      auto event = parseEvent(text);
-      if (!event)
-        ended = Client::StreamEnd{.error = std::move(event).error(), .again = true};
-      else if (event->refusal)
-        ended = client_->streamEnd(request, *event->refusal);
-      if (ended) return false;
-      if (!event->bookmark) changed(*event);
-      version = std::move(event->lease.version);
-      return true;
+      if (!ended) ended = take(text, request, version);
+      return !ended;
     };
     const auto goes_on = [&] { return goesOn() && Clock::now() < until; };
     Client::StreamEnd end = client_->stream(request, *channel_, until, line, goes_on);
@@ -226,6 +220,17 @@ void Changes::follow(const std::string& selector, std::string version) {
     const bool gone = end.answer && end.answer->status != 200;
     if (end.error || gone) return pause(jittered(kRest));
   }
+}
+
+// Takes a line of a watch's stream, and moves `version` on. Returns nothing if the stream goes on.
+std::optional<Client::StreamEnd> Changes::take(std::string_view text, const LeaseRequest& request,
+                                               std::string& version) {
+  auto event = parseEvent(text);
+  if (!event) return Client::StreamEnd{.error = std::move(event).error(), .again = true};
+  if (event->refusal) return client_->streamEnd(request, *event->refusal);
+  if (!event->bookmark) changed(*event);
+  version = std::move(event->lease.version);
+  return std::nullopt;
 }
 
 void Changes::changed(const WatchEvent& event) {

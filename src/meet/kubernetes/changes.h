@@ -67,6 +67,8 @@ class Changes {
   Result<std::string> list(const std::string& selector);
   void listed(const std::vector<Seen>& leases);
   void follow(const std::string& selector, std::string version);
+  std::optional<Client::StreamEnd> take(std::string_view text, const LeaseRequest& request,
+                                        std::string& version);
   void changed(const WatchEvent& event);
   void failed(Error why, bool again);  // `again`: another try follows
   void pause(Duration time);

@@ -119,6 +119,7 @@ class Client::Call {
   // Makes one try. Nothing: another try may succeed.
   std::optional<Result<Answer>> attempt();
   bool goesOn() const;
+  Status pause(BackOff& pauses);               // sleeps until the next try
   bool sleeps(Clock::time_point until) const;  // false: asked to stop
   Error failure() const;
 
@@ -143,15 +144,20 @@ Result<Answer> Client::Call::run() {
     }
     retry_after_.reset();
     if (auto result = attempt()) return *std::move(result);
-    const Duration asked = retry_after_ ? Duration(*retry_after_) : Duration::zero();
-    // Adds about a quarter at random, so that clients that were told the same pause do not return
-    // at once.
-    const Duration pause = retry_after_ ? asked + jittered(asked / 4) : pauses.next();
-    const auto now = Clock::now();
-    if (now >= wait_.until) return failure();
-    if (!sleeps(pause < wait_.until - now ? now + pause : wait_.until)) return wait_.cancelled();
-    if (Clock::now() >= wait_.until) return failure();
+    VIADUCT_CHECK(pause(pauses));
   }
+}
+
+Status Client::Call::pause(BackOff& pauses) {
+  const Duration asked = retry_after_ ? Duration(*retry_after_) : Duration::zero();
+  // Adds about a quarter at random, so that clients that were told the same pause do not return at
+  // once.
+  const Duration time = retry_after_ ? asked + jittered(asked / 4) : pauses.next();
+  const auto now = Clock::now();
+  if (now >= wait_.until) return failure();
+  if (!sleeps(time < wait_.until - now ? now + time : wait_.until)) return wait_.cancelled();
+  if (Clock::now() >= wait_.until) return failure();
+  return Ok{};
 }
 
 std::optional<Result<Answer>> Client::Call::attempt() {

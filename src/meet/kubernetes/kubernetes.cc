@@ -44,6 +44,18 @@ Entry entryOf(Lease lease) {
           .owner = std::move(lease.holder)};
 }
 
+// The wait for a change of the read Lease. It ends once the holder is dead without a change.
+Wait waitFrom(const Site::Reading& there, const Wait& wait, const std::string& site) {
+  using Life = Site::Life;
+  Wait out = wait;
+  if (!there.lease) return out;
+  if (there.life != Life::kDead) out.until = std::min<Clock::time_point>(there.dead_at, wait.until);
+  if (there.life != Life::kLives)
+    out.missing = fmt::format("the agent {} has not renewed that name for {} s or more, at {}",
+                              there.lease->holder, timeOf(*there.lease).count(), site);
+  return out;
+}
+
 // Reads the Lease itself each time, because a watch may lag behind a withdrawal.
 Result<std::optional<Entry>> KubernetesPlace::awaitEntry(const std::string& key,
                                                          const EnoughEntry& enough,
@@ -53,17 +65,8 @@ Result<std::optional<Entry>> KubernetesPlace::awaitEntry(const std::string& key,
   std::optional<Changes::Waiter> waiter;
   for (;;) {
     VIADUCT_TRY(Site::Reading there, site_->read(title, wait, *pace_));
-    Wait until_change = wait;
-    std::string version;
-    if (there.lease) {
-      version = there.lease->version;
-      if (there.life != Life::kDead)
-        until_change.until = std::min<Clock::time_point>(there.dead_at, wait.until);
-      if (there.life != Life::kLives)
-        until_change.missing =
-            fmt::format("the agent {} has not renewed that name for {} s or more, at {}",
-                        there.lease->holder, timeOf(*there.lease).count(), site_->text());
-    }
+    const Wait until_change = waitFrom(there, wait, site_->text());
+    const std::string version = there.lease ? there.lease->version : "";
     std::optional<Entry> entry;
     if (there.life == Life::kLives) entry = entryOf(*std::move(there.lease));
     if (there.life != Life::kUnknown && enough(entry)) return entry;

@@ -84,51 +84,84 @@ Limits Client::limitsOf(const Wait& wait, std::function<bool()> goes_on) const {
   return {.until = std::min(wait.until, Clock::now() + kAnswerTime), .goes_on = std::move(goes_on)};
 }
 
-Result<Answer> Client::call(const Wait& wait, const Use& use) {
-  std::optional<Error> last;
-  auto begun = Clock::now();  // of the current try
-  const auto failed = [&](Error why) {
-    const bool cut_short = why.code == Code::kTimeout && Clock::now() - begun < kTellingTry;
-    if (!last || !cut_short) last = std::move(why);
-  };
-  const auto goesOn = [&] {
-    if (wait.aloud != nullptr && wait.aloud->isDue())
-      wait.aloud->tell(last ? explained(*last, wait.operation, text_) : wait.timedOut());
-    return !wait.stopped();
-  };
+// One call, which tries until its deadline.
+class Client::Call {
+ public:
+  Call(Client& client, const Wait& wait, const Use& use)
+      : client_(client), wait_(wait), use_(use) {}
+
+  Result<Answer> run();
+
+ private:
+  // Makes one try over `connection`, or over a new one if that is null. Returns nothing if it
+  // failed.
+  std::optional<Answer> attempt(std::unique_ptr<Connection> connection);
+  Limits limits() const {
+    return client_.limitsOf(wait_, [this] { return goesOn(); });
+  }
+  bool goesOn() const;
+  void failed(Error why);
+
+  Client& client_;
+  const Wait& wait_;
+  const Use& use_;
+  Clock::time_point begun_ = {};  // of the current try
+  std::optional<Error> last_;     // the last telling failure
+};
+
+Result<Answer> Client::Call::run() {
   BackOff pauses = Client::pauses();
   int refusals = 0;
-  bool idle = true;  // the first try may use an idle connection, which may have ended
+  // The first try may use an idle connection, which may have ended.
+  auto idle = client_.takeIdle();
   for (;;) {
-    auto connection = idle ? takeIdle() : nullptr;
-    const bool fresh = !connection;
-    idle = false;
-    begun = Clock::now();
-    if (fresh) {
-      auto opened = connect(limitsOf(wait, goesOn));
-      if (opened)
-        connection = *std::move(opened);
-      else
-        failed(std::move(opened).error());
-    }
-    if (connection) {
-      auto answer = use(*connection, limitsOf(wait, goesOn));
-      keepIdle(std::move(connection));
-      if (answer) return answer;
-      failed(std::move(answer).error());
-      // Another process may have taken the port, with a store of the other dialect.
-      const std::lock_guard lock(mutex_);
-      if (fresh && last->code == Code::kPeerLost) dialect_.reset();
-    }
-    if (wait.stopped()) return wait.cancelled();
-    refusals = last->code == Code::kUnsupported ? refusals + 1 : 0;
+    const bool fresh = !idle;
+    if (auto answer = attempt(std::exchange(idle, nullptr))) return *std::move(answer);
+    if (wait_.stopped()) return wait_.cancelled();
+    refusals = last_->code == Code::kUnsupported ? refusals + 1 : 0;
     const auto now = Clock::now();
-    if (isFinal(*last, refusals) || now >= wait.until)
-      return explained(*std::move(last), wait.operation, text_);
+    if (isFinal(*last_, refusals) || now >= wait_.until)
+      return explained(*std::move(last_), wait_.operation, client_.text_);
     if (!fresh) continue;
-    const auto next = std::min<Clock::time_point>(wait.until, now + pauses.next());
-    if (!sleepUntil(next, goesOn)) return wait.cancelled();
+    const auto next = std::min<Clock::time_point>(wait_.until, now + pauses.next());
+    if (!sleepUntil(next, [this] { return goesOn(); })) return wait_.cancelled();
   }
+}
+
+std::optional<Answer> Client::Call::attempt(std::unique_ptr<Connection> connection) {
+  const bool fresh = !connection;
+  begun_ = Clock::now();
+  if (fresh) {
+    auto opened = client_.connect(limits());
+    if (!opened) {
+      failed(std::move(opened).error());
+      return std::nullopt;
+    }
+    connection = *std::move(opened);
+  }
+  auto answer = use_(*connection, limits());
+  client_.keepIdle(std::move(connection));
+  if (answer) return *std::move(answer);
+  failed(std::move(answer).error());
+  // Another process may have taken the port, with a store of the other dialect.
+  const std::lock_guard lock(client_.mutex_);
+  if (fresh && last_->code == Code::kPeerLost) client_.dialect_.reset();
+  return std::nullopt;
+}
+
+bool Client::Call::goesOn() const {
+  if (wait_.aloud != nullptr && wait_.aloud->isDue())
+    wait_.aloud->tell(last_ ? explained(*last_, wait_.operation, client_.text_) : wait_.timedOut());
+  return !wait_.stopped();
+}
+
+void Client::Call::failed(Error why) {
+  const bool cut_short = why.code == Code::kTimeout && Clock::now() - begun_ < kTellingTry;
+  if (!last_ || !cut_short) last_ = std::move(why);
+}
+
+Result<Answer> Client::call(const Wait& wait, const Use& use) {
+  return Call(*this, wait, use).run();
 }
 
 Result<std::optional<std::string>> Client::read(const std::string& key, const Wait& wait) {

@@ -45,6 +45,7 @@ class Client {
 
  private:
   using Use = std::function<Result<Answer>(Connection&, const Limits&)>;
+  class Call;
   Result<Answer> call(const Wait& wait, const Use& use);
   std::unique_ptr<Connection> takeIdle();
   void keepIdle(std::unique_ptr<Connection> connection);

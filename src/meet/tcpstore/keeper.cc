@@ -104,6 +104,7 @@ void Keeper::undo(const std::shared_ptr<KeptName>& name) {
 std::vector<std::shared_ptr<KeptName>> Keeper::names() {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<KeptName>> out;
+  out.reserve(names_.size());
   for (const auto& [key, name] : names_) out.push_back(name);
   return out;
 }

@@ -86,6 +86,7 @@ class TcpStorePlace::Reading {
  private:
   enum class State : std::uint8_t { kAbsent, kAlive, kStale, kUnknown };
 
+  Result<State> read();  // reads and judges the head
   Result<State> judge(const std::string& record);
   Result<bool> ownerAnswers();
   Status waitForChange(State state);
@@ -104,17 +105,7 @@ class TcpStorePlace::Reading {
 
 Result<std::optional<Entry>> TcpStorePlace::Reading::run() {
   for (;;) {
-    VIADUCT_TRY(const auto found, place_.client_->read(key_, wait_));
-    State state = State::kAbsent;
-    if (found) {
-      auto head = decodeRecord<Head>(*found);
-      if (!head) return foreignData(wait_.operation, key_);
-      changed_ = changed_ && head->generation > head_.generation;
-      head_ = *std::move(head);
-      VIADUCT_TRY(state, judge(*found));
-    } else {
-      head_ = {};
-    }
+    VIADUCT_TRY(const State state, read());
     const bool there = state == State::kAlive;
     if (state != State::kUnknown && enough_(there ? std::optional(head_.entry) : std::nullopt))
       return there ? std::optional(head_.entry) : std::nullopt;
@@ -122,6 +113,19 @@ Result<std::optional<Entry>> TcpStorePlace::Reading::run() {
     if (wait_.stopped()) return wait_.cancelled();
     if (Clock::now() >= wait_.until) return wait_.timedOut();
   }
+}
+
+Result<TcpStorePlace::Reading::State> TcpStorePlace::Reading::read() {
+  VIADUCT_TRY(const auto found, place_.client_->read(key_, wait_));
+  if (!found) {
+    head_ = {};
+    return State::kAbsent;
+  }
+  auto head = decodeRecord<Head>(*found);
+  if (!head) return foreignData(wait_.operation, key_);
+  changed_ = changed_ && head->generation > head_.generation;
+  head_ = *std::move(head);
+  return judge(*found);
 }
 
 // The owner of a head that changed during this call is alive. Any other owner has to answer now.

@@ -283,15 +283,22 @@ Status StagingLink::prepareRings(StagedJob& job, bool& wait) {
   return Ok{};
 }
 
+// Prepares the rings and chunks of a job. False: the job waits for a ring, has failed, or is all in
+// chunks.
+bool StagingLink::readyToFill(StagedJob& job) {
+  if (job.why || job.isCut()) return false;
+  bool wait = false;
+  if (Status ready = prepareRings(job, wait); !ready) failJob(job, std::move(ready).error());
+  if (wait || job.why) return false;
+  if (chunks_.size() < sizes(job).chunks) chunks_.resize(sizes(job).chunks);
+  return true;
+}
+
 void StagingLink::fillFreeChunks() {
   if (own_recalled_ || !peers_recalled_.empty()) return;
   for (StagedJob* const one : jobs_) {
     StagedJob& job = *one;
-    if (job.why || job.isCut()) continue;
-    bool wait = false;
-    if (Status ready = prepareRings(job, wait); !ready) failJob(job, std::move(ready).error());
-    if (wait || job.why) continue;
-    if (chunks_.size() < sizes(job).chunks) chunks_.resize(sizes(job).chunks);
+    if (!readyToFill(job)) continue;
     while (!job.why && fillFreeChunk(job)) {
       // This thread has copied a chunk. Others get the lock before the next one.
       if (job.packed) return wake();
@@ -489,6 +496,7 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
   // If an agent is its own peer, it has the pins of both ends.
   const bool remote_end = (job.writes()) == (kind == OpKind::kWrite) && self_;
   std::vector<core::Op> ops;
+  ops.reserve(chunk.plan.pieces.size());
   for (const ChunkPiece& piece : chunk.plan.pieces)
     ops.push_back({.local = ownAddress(number) + piece.place,
                    .remote = remote_end ? piece.op.remote : piece.op.local,
@@ -536,9 +544,9 @@ Status StagingLink::startMove(std::uint32_t number) {
 
 Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind kind,
                              core::OpList list) {
-  static const core::Requirement kNone;
+  static const core::Requirement none;
   const core::Requirement& required =
-      to == StagingHost::To::kPeer ? chunks_[number].job->required : kNone;
+      to == StagingHost::To::kPeer ? chunks_[number].job->required : none;
   list.priority = chunks_[number].job->priority;
   VIADUCT_TRY(chunks_[number].hop,
               host_->start(to, kind, std::move(list), required, *this, number));

@@ -112,6 +112,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   bool fitsPlace(const StagedJob& job) const;
   void goThroughHost(StagedJob& job) const;
   Status prepareRings(StagedJob& job, bool& wait);
+  bool readyToFill(StagedJob& job);
   bool fillFreeChunk(StagedJob& job);
   void fillFreeChunks();
   std::uint32_t widthFor(StagedJob& job);

@@ -133,27 +133,7 @@ Status StagingServer::check(const StorageRequest& request) const {
   const std::uint64_t room = packed ? std::min(ring_room, kMostPacked) : ring_room;
   std::uint64_t used = 0;
   for (const StoragePiece& piece : request.pieces) {
-    const PinInfo* const pin = host_.ownPin(piece.pin);
-    const core::PinRight right = host_.peersRight(piece.pin);
-    if (pin == nullptr || !right.any() || piece.generation != host_.ownGeneration(piece.pin) ||
-        (pin->kind == MemoryKind::kHost) != packed || piece.address < pin->address ||
-        piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
-      return Error{.code = Code::kDenied,
-                   .operation = "staging",
-                   .detail = fmt::format("{} bytes at {:#x} are in no pinned memory of one kind",
-                                         piece.bytes, piece.address),
-                   .cause = "the pin was released, or its owner never had it"};
-    if (request.store && pin->access == MemoryAccess::kReadOnly)
-      return Error{.code = Code::kDenied,
-                   .operation = "staging",
-                   .detail = fmt::format("the pin at {:#x} is read-only", pin->address)};
-    if (request.store ? !right.write : !right.read)
-      return Error{
-          .code = Code::kDenied,
-          .operation = "staging",
-          .detail = fmt::format("the Card does not grant {} the pin at {:#x}",
-                                request.store ? "writing to" : "reading from", pin->address),
-          .remedy = "ask the owner for a Card with that access"};
+    VIADUCT_CHECK(checkAccess(piece, request.store, packed));
     // In order and without overlap, so that one request moves no more than its room.
     if (piece.bytes > room || piece.place > room - piece.bytes || piece.place < used)
       return Error{.code = Code::kProtocol,
@@ -163,6 +143,31 @@ Status StagingServer::check(const StorageRequest& request) const {
                                          piece.bytes, piece.place, room - used)};
     used = piece.place + piece.bytes;
   }
+  return Ok{};
+}
+
+// `packed`: the pieces of the request are in host memory. `store`: the request writes to them.
+Status StagingServer::checkAccess(const StoragePiece& piece, bool store, bool packed) const {
+  const PinInfo* const pin = host_.ownPin(piece.pin);
+  const core::PinRight right = host_.peersRight(piece.pin);
+  if (pin == nullptr || !right.any() || piece.generation != host_.ownGeneration(piece.pin) ||
+      (pin->kind == MemoryKind::kHost) != packed || piece.address < pin->address ||
+      piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
+    return Error{.code = Code::kDenied,
+                 .operation = "staging",
+                 .detail = fmt::format("{} bytes at {:#x} are in no pinned memory of one kind",
+                                       piece.bytes, piece.address),
+                 .cause = "the pin was released, or its owner never had it"};
+  if (store && pin->access == MemoryAccess::kReadOnly)
+    return Error{.code = Code::kDenied,
+                 .operation = "staging",
+                 .detail = fmt::format("the pin at {:#x} is read-only", pin->address)};
+  if (store ? !right.write : !right.read)
+    return Error{.code = Code::kDenied,
+                 .operation = "staging",
+                 .detail = fmt::format("the Card does not grant {} the pin at {:#x}",
+                                       store ? "writing to" : "reading from", pin->address),
+                 .remedy = "ask the owner for a Card with that access"};
   return Ok{};
 }
 

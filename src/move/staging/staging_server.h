@@ -53,6 +53,7 @@ class StagingServer final : private HopOwner {
   void lendWanted();
   void answer(RingPlace place, Result<StagingRing> ring);
   Status check(const StorageRequest& request) const;
+  Status checkAccess(const StoragePiece& piece, bool store, bool packed) const;
   // Whether the request is for host memory, whose pieces the peer has packed or wants packed.
   bool isPacked(const StorageRequest& request) const;
   Status checkWhole(std::uint64_t whole);

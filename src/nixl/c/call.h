@@ -47,7 +47,7 @@ Status call(std::initializer_list<const void*> needed, const Body& body) noexcep
 void warnOfLackingFunctions(const void* caller) noexcept;
 
 template <class T>
-Status create(T** object) noexcept {
+Status create(T** object) {
   return call({object}, [&] { *object = new T(); });
 }
 template <class T>

@@ -65,6 +65,7 @@ int lookInto(dl_phdr_info* object, std::size_t /*bytes*/, void* names) {
   into.program = object->dlpi_name;
   of([&](const ElfW(Phdr) & part) {
     if ((part.p_flags & PF_W) == 0 && (part.p_flags & PF_R) != 0)
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the dynamic linker gives addresses as numbers
       addNames(reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr), part.p_filesz,
                into.found);
     return false;
@@ -92,7 +93,7 @@ void warnOfLackingFunctions(const void* caller) noexcept try {
             "program; install a newer Viaduct, or build the program with a release of nixl-sys "
             "from 1.0.1 to 1.4.0 (docs/nixl.md)",
             names.program.empty() ? "the program" : names.program, fmt::join(names.found, ", "));
-} catch (...) {  // out of memory: the program goes on without the warning
+} catch (...) {  // NOLINT(bugprone-empty-catch): without memory, there is no warning
 }
 
 }  // namespace viaduct::nixl::c
