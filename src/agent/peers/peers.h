@@ -149,7 +149,7 @@ class Peers {
   // whether that has ended.
   std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
   std::vector<std::function<bool()>> self_unsettled_;  // of self_, after close()
-  std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet admitted to a peer
+  std::vector<std::unique_ptr<Session>> newcomers_;    // accepted, not yet admitted to a peer
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
   NoteBacklog notes_;
