@@ -78,8 +78,8 @@ use_packages() {
   /tmp/pair receiver /tmp/card >/dev/null &
   /tmp/pair sender /tmp/card >/dev/null
   wait $!
-  apt-get purge -y -q libviaduct-dev libviaduct python3-viaduct >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
-  for one in viaduct libviaduct libviaduct-dev python3-viaduct; do
+  apt-get purge -y -q libviaduct-dev libviaduct libviaduct-nixl python3-viaduct >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
+  for one in viaduct libviaduct libviaduct-dev libviaduct-nixl python3-viaduct; do
     ! dpkg-query --show --showformat '${db:Status-Status}\n' $one 2>/dev/null | grep -v not-installed || fail "$one is still known"
   done
   ! ldconfig -p | grep viaduct || fail "the loader still knows the library"
