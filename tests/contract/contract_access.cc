@@ -35,7 +35,9 @@ TEST_P(BackendContract, ReadOnlyMemoryIsReadAndNeverWritten) {
   const auto here = allocateAtA(Pages::kBytes), here_fixed = a_->pin(mine.segment());
   const auto there = allocateAtB(Pages::kBytes, {.label = "there"});
   const auto there_fixed = b_->pin(theirs.segment(), "fixed");
-  ASSERT_TRUE(here && there && here_fixed && there_fixed);
+  ASSERT_TRUE(here && there);
+  ASSERT_TRUE(here_fixed) << here_fixed.error().text();
+  ASSERT_TRUE(there_fixed) << there_fixed.error().text();
   waitForPin(*b_at_a_, "fixed");
   EXPECT_EQ(b_at_a_->waitPin("fixed", 60s)->access, MemoryAccess::kReadOnly);
   EXPECT_EQ(b_at_a_->waitPin("there", 60s)->access, MemoryAccess::kReadWrite);
