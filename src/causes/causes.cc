@@ -128,25 +128,26 @@ std::uint64_t sentBy(const Member& member, const std::string& interface) {
   return 0;
 }
 
+// Returns "" if no queueing discipline slows the interface.
+std::string shapedLink(const Scene& scene, const Member& member, const host::LinkFacts& link) {
+  if (link.shaper.empty()) return {};
+  const auto rate = static_cast<double>(link.shaped_bytes_per_s);
+  const std::string text =
+      fmt::format("interface {}{} is limited to {} by its queueing discipline {}", link.name,
+                  of(member), bits(rate), link.shaper);
+  if (!scene.row) return text;
+  const double sent =
+      member.seconds > 0 ? static_cast<double>(sentBy(member, link.name)) / member.seconds : 0;
+  return sent < kShaped * rate ? std::string() : fmt::format("{}, and sent {}", text, bits(sent));
+}
+
 // Only one member of each host and network lists its interfaces, so each is named once.
 Found shaped(const Scene& scene) {
   Found out;
   for (const Member& member : scene.members)
-    for (const host::LinkFacts& link : member.links) {
-      if (link.shaper.empty()) continue;
-      const auto rate = static_cast<double>(link.shaped_bytes_per_s);
-      std::string text =
-          fmt::format("interface {}{} is limited to {} by its queueing discipline {}", link.name,
-                      of(member), bits(rate), link.shaper);
-      if (scene.row) {
-        const double sent = member.seconds > 0
-                                ? static_cast<double>(sentBy(member, link.name)) / member.seconds
-                                : 0;
-        if (sent < kShaped * rate) continue;
-        text += fmt::format(", and sent {}", bits(sent));
-      }
-      out.push_back(std::move(text));
-    }
+    for (const host::LinkFacts& link : member.links)
+      if (auto text = shapedLink(scene, member, link); !text.empty())
+        out.push_back(std::move(text));
   return out;
 }
 
@@ -186,7 +187,7 @@ std::string dropsOf(const Scene& scene) {
 }
 
 Found lost(const Scene& scene) {
-  const auto isMuch = [](std::uint64_t repeated, std::uint64_t sent) {
+  const auto is_much = [](std::uint64_t repeated, std::uint64_t sent) {
     return repeated >= kFewLosses &&
            static_cast<double>(repeated) >= kLost * static_cast<double>(sent);
   };
@@ -196,11 +197,11 @@ Found lost(const Scene& scene) {
   Found out;
   for (const Member& member : scene.members) {
     const auto& [sent, repeated] = member.segments;
-    if (!scene.row && isMuch(repeated, sent))
+    if (!scene.row && is_much(repeated, sent))
       out.push_back(fmt::format("{} of the TCP segments of this network namespace were sent again",
                                 percent(part(repeated, sent))));
     for (const RailUse& rail : member.rails)
-      if (scene.row && isMuch(rail.sockets.repeated_segments, rail.sockets.sent_segments))
+      if (scene.row && is_much(rail.sockets.repeated_segments, rail.sockets.sent_segments))
         out.push_back(
             fmt::format("rail {}{} sent {} of {} TCP segments again ({})", rail.name, of(member),
                         rail.sockets.repeated_segments, rail.sockets.sent_segments,
