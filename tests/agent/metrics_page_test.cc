@@ -44,10 +44,10 @@ TEST(MetricsPage, HasEveryMetric) {
 TEST(MetricsPage, HasEveryLabelInTheRowOfItsMetric) {
   std::ifstream page(std::string(testing::kSourceDir) + "/docs/metrics.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};
-  for (const base::MetricSample& sample : base::readMetrics(
-           statisticsText({.rails = {{.backend = "tcp", .rail = "eth0", .sockets = {{}}}},
-                           .links = {{.backend = "tcp"}}},
-                          42)))
+  for (const base::MetricSample& sample : base::readMetrics(statisticsText(
+           {.rails = {{.backend = "tcp", .rail = "eth0", .sockets = SocketStatistics{}}},
+            .links = {{.backend = "tcp"}}},
+           42)))
     for (const auto& [label, value] : sample.labels) {
       if (label == "agent" || label == "pid") continue;
       const auto family =
