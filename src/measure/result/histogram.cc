@@ -49,8 +49,9 @@ double Histogram::quantile(double q) const {
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < kBuckets; ++i) {
     seen += buckets_[i];
+    // A file may state a minimum above its maximum, which std::clamp forbids.
     if (static_cast<double>(seen) >= wanted)
-      return std::clamp(middleOf(i), static_cast<double>(min_), static_cast<double>(max_));
+      return std::min(std::max(middleOf(i), static_cast<double>(min_)), static_cast<double>(max_));
   }
   return static_cast<double>(max_);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -108,6 +109,10 @@ TEST(Histogram, EndsAndSumFitTheBuckets) {
   wrong = right;
   wrong.sum = 6100;
   EXPECT_FALSE(fits(wrong));
+  wrong = right;
+  std::swap(wrong.min, wrong.max);
+  EXPECT_FALSE(fits(wrong));
+  EXPECT_EQ(Histogram::of(wrong)->quantile(0.5), 1000);
 }
 
 }  // namespace
