@@ -35,12 +35,12 @@ class GrantContract : public BackendContract {
       auto made = b_->allocate(kGranted, {.label = pin == &granted_ ? "a/1" : "b/1"});
       ASSERT_TRUE(made) << made.error().text();
       pin->emplace(*std::move(made));
-      fillWith(**pin, kTheirs);
+      testing::fillWith((*pin)->bytes(), kTheirs);
     }
     // A released pin leaves a free slot, to which no holder has a right.
     ASSERT_TRUE(b_->allocate(kGranted, {.label = "a/released"})->release());
     here_.emplace(*a_->allocate(kGranted));
-    fillWith(*here_, kOurs);
+    testing::fillWith(here_->bytes(), kOurs);
   }
   std::shared_ptr<agent::AgentImpl> make(const char* name) {
     auto made = agent::AgentImpl::open(settings(name), &clock_);
@@ -113,7 +113,7 @@ TEST_P(GrantContract, TheHolderReachesTheGrantedPins) {
   ASSERT_TRUE(written) << written.error().text();
   comeBehindTheAgents();
   EXPECT_TRUE(allAre(granted_->bytes(), kOurs));
-  fillWith(*granted_, kTheirs);
+  testing::fillWith(granted_->bytes(), kTheirs);
   const Status read = move(OpKind::kRead, *granted_);
   ASSERT_TRUE(read) << read.error().text();
   comeBehindTheAgents();
@@ -164,7 +164,7 @@ TEST_P(GrantContract, NothingIsReachedAfterTheCardIsRevoked) {
   waitForPin(*b_at_a_, "b/1");
   if (carries()) {
     EXPECT_TRUE(move(OpKind::kRead, *other_));
-    fillWith(*here_, kOurs);
+    testing::fillWith(here_->bytes(), kOurs);
   }
   const std::uint64_t epoch = b_at_a_->epoch();
   ASSERT_TRUE(b_->revokeCard(card_));
@@ -185,11 +185,11 @@ TEST_P(GrantContract, ATransferInFlightEndsFenced) {
   const auto there = b_->allocate(kLarge, {.label = "a/large"});
   const auto from = a_->allocate(kLarge);
   ASSERT_TRUE(there && from);
-  fillWith(*there, kTheirs);
+  testing::fillWith(there->bytes(), kTheirs);
   for (int round = 0; round < 4; ++round) {
     connect({.pins = "a/*"});
     waitForPin(*b_at_a_, "a/large");
-    fillWith(*from, static_cast<std::byte>(round));
+    testing::fillWith(from->bytes(), static_cast<std::byte>(round));
     auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*from), whole(*there));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
