@@ -248,6 +248,8 @@ TEST_P(OfiEndpointTest, AnArmedDescriptorReportsEvents) {
 // A descriptor that reports events only while armed costs the kernel nothing for other packets.
 TEST_P(OfiEndpointTest, AnUnarmedDescriptorReportsNothing) {
   ASSERT_NO_FATAL_FAILURE(meet());
+  if (FI_MAJOR((*library())->fi_version()) > 1)
+    GTEST_SKIP() << "skipped: the event queues of libfabric 2 report data";
   if (b_.endpoint->fd() < 0) GTEST_SKIP() << "this provider has nothing to sleep on";
   moved(OpKind::kWrite, pieces(1, 8, 0));
   ASSERT_TRUE(turnUntil([&] { return b_.endpoint->arm(); }));
