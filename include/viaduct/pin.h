@@ -21,7 +21,8 @@ class Pin {
   Pin& operator=(const Pin&) = delete;
   Pin(Pin&&) noexcept;
   Pin& operator=(Pin&&) noexcept;
-  ~Pin();  // calls release() if nobody has; logs its failure
+  // Calls release() if nobody has. If that fails, logs it, and never frees memory of allocate().
+  ~Pin();
 
   const PinInfo& info() const;
   Segment segment() const;

@@ -179,7 +179,7 @@ void AgentImpl::letGo() {
   {
     const Still still(rails_);
     rails_.forget();
-    backends_.close();
+    for (auto& settled : backends_.close()) peers_.awaitOwn(std::move(settled));
   }
   engine_->takeOverNow();
   waitUntilSettled(held);

@@ -32,8 +32,10 @@ Pin& Pin::operator=(Pin&& other) noexcept {
 
 Pin::~Pin() {
   if (!impl_ || impl_->released()) return;
-  if (const auto released = impl_->release(); !released)
-    base::log(base::LogLevel::kError, "{}", released.error().text());
+  const auto released = impl_->release();
+  if (released) return;
+  base::log(base::LogLevel::kError, "{}", released.error().text());
+  impl_->keepMemory();
 }
 
 const PinInfo& Pin::info() const { return impl_->info(); }

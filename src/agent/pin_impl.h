@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "agent/agent_impl.h"
+#include "base/keep_forever.h"
 #include "base/shared_memory.h"
 
 namespace viaduct::agent {
@@ -25,6 +27,8 @@ class PinImpl {
   // first gets kBusy.
   Status release();
   bool released() const { return outcome_.has_value(); }
+  // A peer or a device may still use the memory of allocate(), and nobody waits until it does not.
+  void keepMemory() { base::keepForever(std::move(memory_)); }
 
  private:
   const std::shared_ptr<AgentImpl> agent_;

@@ -301,6 +301,9 @@ class Backend {
   // is usable. Asked when a transfer is planned; the answer stays the same while the memory is
   // pinned.
   virtual RailMask near(std::uint32_t /*slot*/) const { return kAllRails; }
+  // Ends all work. The agent calls it when all links are closed, before it destroys the backend.
+  // Returns a function as Link::settling() does, for devices of this host.
+  virtual std::function<bool()> close() { return {}; }
 };
 
 struct BackendContext {

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "cuda/driver_thread.h"
+
 namespace viaduct::cuda {
 namespace {
 
@@ -144,7 +146,7 @@ Status checkAlive(const Context& context, const MemoryRange& range) {
 
 Result<std::shared_ptr<const Allocation>> Allocation::make(std::shared_ptr<const Context> context,
                                                            std::uint64_t bytes) {
-  const std::shared_ptr<Allocation> out(new Allocation(std::move(context)));
+  const auto out = endsOnDriverThread(new Allocation(std::move(context)));
   out->bytes_ = bytes;
   VIADUCT_TRY(const auto current, Current::of(*out->context_));
   VIADUCT_CHECK(out->context_->device().posix_fd ? out->makeShareable() : out->makeLegacy());

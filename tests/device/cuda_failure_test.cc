@@ -1,11 +1,14 @@
 // Failures of the backend cuda: memory that is freed or released, the driver's errors, cancelling.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "base/block_sums.h"
+#include "cuda/driver_thread_testing.h"
 #include "device/cuda_testing.h"
 #include "device/driver_memory.h"
+#include "device/fake_cuda_testing.h"
 
 namespace viaduct::testing {
 namespace {
@@ -129,6 +132,42 @@ TEST_F(CudaFailure, UnpinningWaitsForCopiesOfBothEnds) {
   const auto why = move(OpKind::kWrite, ops);
   ASSERT_TRUE(why);
   EXPECT_EQ(why->detail.substr(0, 23), "the memory was released") << why->text();
+}
+
+TEST_F(CudaFailure, AKernelOfTheProgramThatHangsDoesNotHoldUpTheEnd) {
+  startAndMoveOnce();
+  const Segment other = device(1, 1, kMiB);
+  hangProgram(other.address, other.address + 1);
+  auto closed = std::async(std::launch::async, [this] {
+    pair_.reset();
+    auto settled = a_->close();
+    a_.reset();
+    b_.reset();
+    return settled;
+  });
+  EXPECT_EQ(closed.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  const auto settled = closed.get();
+  EXPECT_FALSE(settled()) << "the host memory is still registered";
+  EXPECT_EQ(fakeCudaCount("cuStreamDestroy"), 0U);
+  fakeCudaPause(false);
+  cuda::testing::waitForDriverThread();
+  EXPECT_TRUE(settled());
+  EXPECT_NE(fakeCudaCount("cuStreamDestroy"), 0U) << "of the other backend";
+}
+
+TEST_F(CudaFailure, UnpinningGivesUpHostMemoryThatTheDriverCannotUnregister) {
+  settings_.grace = std::chrono::milliseconds(40);
+  startAndMoveOnce();
+  const Segment other = device(1, 1, kMiB);
+  hangProgram(other.address, other.address + 1);
+  const Status left = withdraw(*a_, 0);
+  ASSERT_FALSE(left);
+  EXPECT_EQ(left.error().code, Code::kPeerLost) << left.error().text();
+  const auto settled = link().settling();
+  EXPECT_FALSE(settled());
+  fakeCudaPause(false);
+  cuda::testing::waitForDriverThread();
+  EXPECT_TRUE(settled());
 }
 
 TEST_F(CudaFailure, AHungGpuIsReportedAndSettlesLater) {

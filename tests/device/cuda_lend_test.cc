@@ -5,6 +5,7 @@
 #include "backends/cuda/share_message.h"
 #include "device/cuda_testing.h"
 #include "device/driver_memory.h"
+#include "device/fake_cuda_testing.h"
 
 namespace viaduct::testing {
 namespace {
@@ -68,6 +69,22 @@ TEST_F(CudaLend, UnpinningWaitsForTheCopiesOfThePeer) {
   const auto why = move(OpKind::kWrite, ops);
   ASSERT_TRUE(why);
   EXPECT_EQ(why->code, Code::kDenied) << why->text();
+}
+
+TEST_F(CudaLend, UnpinningWaitsForTheDriverToCloseTheMapping) {
+  settings_.grace = std::chrono::seconds(30);
+  startApart();
+  const Segment near = device(0, 0, kMiB);
+  const Segment far = device(1, 0, 2 * kMiB);
+  EXPECT_EQ(move(OpKind::kWrite, blocks(near.address, far.address, kMiB, 1)), std::nullopt);
+  hangProgram(near.address, near.address + 1);
+  Status left = b_->unpin(0);
+  for (int i = 0; i < 20; ++i) pair_->progress();
+  left = b_->unpin(0);
+  ASSERT_FALSE(left) << "the memory is still mapped";
+  EXPECT_EQ(left.error().code, Code::kBusy);
+  fakeCudaPause(false);
+  ASSERT_TRUE(pair_->run([&] { return b_->unpin(0).has_value(); }));
 }
 
 TEST_F(CudaLend, AJobThatWaitsForTheMappingFailsIfThePinIsReleased) {

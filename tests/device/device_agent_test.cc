@@ -1,6 +1,7 @@
 // Transfers of two agents between memory of GPUs, host memory and files. Over a network backend
 // they go through host memory of both agents.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/fake_cuda_testing.h"
@@ -314,6 +316,32 @@ TEST_F(DeviceDirect, APinThatIsReleasedMeanwhileWaitsForTheGpu) {
   const auto ended = transfer->wait(60s);
   EXPECT_TRUE(ended || ended.error().code == Code::kDenied) << ended.error().text();
   there.reset();
+}
+
+TEST_F(DeviceAgents, MemoryThatTheDriverHasAfterTheEndIsNotFreeYet) {
+  open("tcp");
+  const Pin card = gpu(*a_, kMiB, "", 0);
+  Pin memory = host(*a_, kMiB, "");
+  std::optional<Pin> other = host(*a_, kMiB, "");
+  std::byte* const bytes_of_other = other->data();
+  const Peer self = *a_->self();
+  for (const Pin* pin : {&memory, &*other}) {
+    auto transfer = a_->plan(OpKind::kWrite, self, {all(pin->info())}, {all(card.info())});
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    ASSERT_TRUE(transfer->wait(60s));
+  }
+  ASSERT_EQ(fakeCudaCount("cuMemHostRegister"), 2U);
+  hangProgram(card.info().address, card.info().address + 1);
+  a_->close();
+  EXPECT_FALSE(self.settled());
+  const Status left = memory.release();
+  ASSERT_FALSE(left);
+  EXPECT_EQ(left.error().code, Code::kPeerLost) << left.error().text();
+  other.reset();
+  EXPECT_EQ(::msync(bytes_of_other, kMiB, MS_ASYNC), 0) << "it is unmapped";
+  fakeCudaPause(false);
+  while (!self.settled()) std::this_thread::yield();
 }
 
 }  // namespace

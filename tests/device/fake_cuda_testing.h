@@ -78,4 +78,12 @@ inline CUstream newStream() {
   return stream;
 }
 
+// Stops the GPUs while one has a copy of the program between these two places in its memory. Calls
+// of the driver that wait for the GPUs wait for the copy.
+inline void hangProgram(CUdeviceptr to, CUdeviceptr from) {
+  const OnDevice current;
+  fakeCudaPause(true);
+  EXPECT_EQ(fakeApi().memcpyAsync(to, from, 1, nullptr), CUresult::kSuccess);
+}
+
 }  // namespace viaduct::testing

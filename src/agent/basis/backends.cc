@@ -112,6 +112,14 @@ std::shared_ptr<core::DeviceMemory> Backends::gpus() const {
   return nullptr;
 }
 
+std::vector<std::function<bool()>> Backends::close() {
+  std::vector<std::function<bool()>> out;
+  for (const auto& backend : open_)
+    if (auto settled = backend->close()) out.push_back(std::move(settled));
+  open_.clear();
+  return out;
+}
+
 void Backends::giveUp(std::uint64_t whole) const {
   for (const auto& backend : open_)
     if (const auto storage = backend->storage()) storage->giveUp(whole);

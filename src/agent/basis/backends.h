@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,7 +22,8 @@ class Backends {
   // any. An error: a backend that the settings name cannot be opened.
   Status open(const core::BackendContext& context, FaultSource* faults);
   void add(std::unique_ptr<core::Backend> backend) { open_.push_back(std::move(backend)); }
-  void close() { open_.clear(); }
+  // Returns what core::Backend::close() has returned.
+  std::vector<std::function<bool()>> close();
   void leak() { static_cast<void>(new auto(std::move(open_))); }  // in a fork()ed child
 
   std::span<const std::unique_ptr<core::Backend>> all() const { return open_; }

@@ -47,6 +47,7 @@ class FaultyBackend final : public core::Backend {
     return inner_->unpin(slot);
   }
   core::RailMask near(std::uint32_t slot) const override { return inner_->near(slot); }
+  std::function<bool()> close() override { return inner_->close(); }
 
  private:
   const std::unique_ptr<core::Backend> inner_;

@@ -84,7 +84,7 @@ const std::array<std::uint8_t, 16>& PeerImpl::theirId() const {
 
 bool PeerImpl::settled() {
   std::erase_if(unsettled_, [](const auto& settled) { return settled(); });
-  return unsettled_.empty() &&
+  return unsettled_.empty() && (!own_ || peers_.closedSettled()) &&
          std::ranges::all_of(links_, [](const auto& slot) { return slot->link->settled(); });
 }
 

@@ -78,9 +78,9 @@ Status Peers::checkHello() const {
 void Peers::close() {
   for (const auto& peer : peers_) {
     peer->forget();
-    for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
+    for (const auto& settled : peer->unsettled())
+      unsettled_.push_back({peer->name(), peer == self_, settled});
   }
-  if (self_) self_unsettled_ = self_->unsettled();
   peers_.clear();
   self_.reset();
   newcomers_.clear();
@@ -89,15 +89,20 @@ void Peers::close() {
   note_watchers_.tell();
 }
 
+void Peers::awaitOwn(std::function<bool()> settled) {
+  unsettled_.push_back({basis_.settings().name, /*own=*/true, std::move(settled)});
+}
+
 Status Peers::left() {
-  std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
+  // Not std::erase_if(), because settled() may look at all entries.
+  for (auto one = unsettled_.begin(); one != unsettled_.end();)
+    one = one->settled() ? unsettled_.erase(one) : one + 1;
   if (unsettled_.empty()) return Ok{};
   return Error{
       .code = Code::kPeerLost,
       .operation = "release",
-      .detail =
-          "the agent was closed during the copy of a stopped peer, which the peer may still finish",
-      .peer = unsettled_.front().first,
+      .detail = "the agent was closed while a stopped peer or a device still used its memory",
+      .peer = unsettled_.front().peer,
       .remedy = "keep the memory until the peer has died or its settled() is true"};
 }
 
@@ -152,10 +157,11 @@ Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card, std::vector<G
   return peer;
 }
 
-bool Peers::selfSettled() {
-  if (self_) return self_->settled();
-  std::erase_if(self_unsettled_, [](const auto& settled) { return settled(); });
-  return self_unsettled_.empty();
+bool Peers::selfSettled() { return self_ ? self_->settled() : closedSettled(); }
+
+bool Peers::closedSettled() const {
+  return std::ranges::all_of(unsettled_,
+                             [](const Unsettled& one) { return !one.own || one.settled(); });
 }
 
 Result<std::shared_ptr<PeerImpl>> Peers::self() {

@@ -47,7 +47,9 @@ class Peers {
   Status checkHello() const;
   // Leaves all peers. They may still be in one-sided copies from or to memory here: left().
   void close();
-  // Ok if no peer of the closed agent may still be in a copy from or to its memory.
+  // After close(): a device of this host may use the agent's memory until the function is true.
+  void awaitOwn(std::function<bool()> settled);
+  // Ok if no peer and no device may still use the memory of the closed agent.
   Status left();
   void leak();  // in a fork()ed child: the peers belong to the parent
 
@@ -63,6 +65,8 @@ class Peers {
   Result<std::shared_ptr<PeerImpl>> self();
   // Whether no ended transfer of the agent with itself touches memory any more; also after close().
   bool selfSettled();
+  // The same of the closed agent, also for devices of this host.
+  bool closedSettled() const;
   std::shared_ptr<PeerImpl> find(std::string_view name) const;
   const std::vector<std::shared_ptr<PeerImpl>>& all() const { return peers_; }
   Card card() const;
@@ -145,11 +149,14 @@ class Peers {
   std::vector<std::shared_ptr<PeerImpl>> peers_;
   std::shared_ptr<PeerImpl> self_;  // one of peers_; null before the first self()
   std::uint64_t last_session_ = 0;
-  // After close(): the peers whose one-sided copies may still touch memory here. The function says
-  // whether that has ended.
-  std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
-  std::vector<std::function<bool()>> self_unsettled_;  // of self_, after close()
-  std::vector<std::unique_ptr<Session>> newcomers_;    // accepted, not yet admitted to a peer
+  // After close(): peers and devices that may still use memory here, until the function is true.
+  struct Unsettled {
+    std::string peer;
+    bool own = false;  // a device of this host, or the agent's peer to itself
+    std::function<bool()> settled;
+  };
+  std::vector<Unsettled> unsettled_;
+  std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet admitted to a peer
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
   NoteBacklog notes_;

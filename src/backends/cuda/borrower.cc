@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "backends/cuda/peer_mapping.h"
 #include "base/log.h"
@@ -132,8 +133,8 @@ Status Borrower::map(const LenderPin& one) {
   auto buffer = std::make_shared<DeviceBuffer>();
   buffer->context = gpu->context();
   buffer->facts.memory_class = one.key.memory_class;
-  auto memory = std::make_shared<PinnedMemory>(
-      Segment::gpu(gpu->context()->ordinal(), one.info.address, one.info.bytes), buffer);
+  auto memory = endsOnDriverThread(new PinnedMemory(
+      Segment::gpu(gpu->context()->ordinal(), one.info.address, one.info.bytes), buffer));
   const CUdeviceptr here = mapping->address();
   memory->borrowed = {.lifeline = lifeline_, .mapping = std::move(mapping), .shift = here - from};
   pins_[one.info.slot].memory = std::move(memory);
@@ -185,8 +186,11 @@ void Borrower::leave(const LenderPin& one) {
 
 void Borrower::giveBack() {
   std::erase_if(leaving_, [&](LeavingPin& one) {
-    if (one.memory->inUse()) return false;
-    one.memory.reset();
+    if (one.memory) {
+      if (one.memory->inUse()) return false;
+      one.closing = onDriverThread([memory = std::exchange(one.memory, {})] {}).value_or(0);
+    }
+    if (!isDone(one.closing)) return false;
     say({one.number});
     return true;
   });

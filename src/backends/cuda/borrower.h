@@ -19,6 +19,7 @@
 #include "backends/cuda/share_message.h"
 #include "base/fd.h"
 #include "core/backend.h"
+#include "cuda/driver_thread.h"
 
 namespace viaduct::cuda {
 
@@ -63,7 +64,8 @@ class Borrower {
   };
   struct LeavingPin {
     std::uint64_t number = 0;
-    std::shared_ptr<PinnedMemory> memory = {};
+    std::shared_ptr<PinnedMemory> memory = {};  // null: its mapping is closed, or is being closed
+    WorkNumber closing = 0;
   };
   LenderPin* find(std::uint64_t number);
   Status map(const LenderPin& one);

@@ -9,6 +9,7 @@
 
 #include "backends/cuda/facts.h"
 #include "backends/cuda/host_memory.h"
+#include "cuda/driver_thread.h"
 
 namespace viaduct::cuda {
 namespace {
@@ -79,6 +80,11 @@ std::uint64_t upToEdge(const PinnedMemory& memory, std::uint64_t at, std::uint64
        {(memory.address + page - 1) / page * page, (memory.address + memory.bytes) / page * page})
     if (at < edge) bytes = std::min(bytes, edge - at);
   return bytes;
+}
+
+// Whether no batch uses a withdrawn pin, and the driver does not know its memory any more.
+bool isFree(const std::shared_ptr<PinnedMemory>& memory) {
+  return !memory->inUse() && (memory->isDevice() || unregisterHost(memory));
 }
 
 // The distance from an address of the pin to the one that kernels use.
@@ -157,19 +163,19 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
     jobs_.dropSlot(slot);
   }
   collect();
-  if (!memory->inUse() && !memory->isDevice() && !unregisterHost(memory))
-    return Error{.code = Code::kBusy,
-                 .operation = "unpin",
-                 .detail = "the driver still registers the memory"};
-  const bool used_here = memory->inUse();
+  const bool copied = memory->inUse();
+  const bool used_here = !isFree(memory);
   const std::string peers = lent_to(*memory);
   const bool stuck = used_here || !peers.empty();
   Error why{.code = Code::kBusy,
             .operation = "unpin",
-            .detail = used_here ? "a GPU is still copying" : "a peer still maps the memory",
+            .detail = copied      ? "a GPU is still copying"
+                      : used_here ? "the driver still registers the memory"
+                                  : "a peer still maps the memory",
             .peer = peers,
             .device = "cuda"};
-  if (stuck && Clock::now() < *place.leaving + grace_) return why;
+  const bool registers = used_here && !copied && !driverThreadHangs();
+  if (stuck && (registers || Clock::now() < *place.leaving + grace_)) return why;
   place = {};
   if (!stuck) return Ok{};
   if (used_here) stuck_pins_.push_back(memory);
@@ -461,7 +467,7 @@ void Copier::collect() {
       }
     }
   }
-  std::erase_if(stuck_pins_, [](const auto& memory) { return !memory->inUse(); });
+  std::erase_if(stuck_pins_, isFree);
 }
 
 void Copier::progressUntil(Clock::time_point /*until*/) {
@@ -485,10 +491,11 @@ std::function<bool()> Copier::settling(const std::shared_ptr<Copier>& copier) {
 
 bool Copier::stop() {
   const std::lock_guard lock(mutex_);
-  for (PinSlot& slot : slots_)
+  for (PinSlot& slot : std::exchange(slots_, {}))
     if (slot.pin.memory) {
       slot.pin.memory->withdraw();
       retract(*slot.pin.memory);
+      stuck_pins_.push_back(std::move(slot.pin.memory));
     }
   return jobs_.drain(nullptr, *this);
 }

@@ -15,10 +15,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cuda/end_bell.h"
 #include "backends/cuda/open_gpu.h"
 #include "backends/cuda/pinned_memory.h"
 #include "core/op.h"
+#include "cuda/end_bell.h"
 #include "move/job_table.h"
 
 namespace viaduct::cuda {
@@ -88,7 +88,8 @@ class Copier final : private move::Carrier {
   // does.
   void close(const core::Link& link, core::Completions& out);
   static std::function<bool()> settling(const std::shared_ptr<Copier>& copier);
-  // Waits a limited time for the batches in flight. False: a GPU still works on some of them.
+  // Withdraws all pins, and waits a limited time for the batches in flight. False: a GPU still
+  // works on some of them.
   bool stop();
 
  private:
@@ -148,7 +149,7 @@ class Copier final : private move::Carrier {
   move::JobQueue ready_;  // jobs with ops left to launch; the next job in turn comes first
   std::vector<std::shared_ptr<OpenGpu>> used_;  // GPUs that have had a batch
   std::uint64_t births_ = 0;
-  std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
+  std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;  // withdrawn, and still used
   bool busy_ = false;
   bool waits_ = false;
   struct PinSlot {

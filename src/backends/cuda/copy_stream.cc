@@ -6,6 +6,17 @@
 
 namespace viaduct::cuda {
 
+namespace {
+
+// A callback of the driver. It owns `bell`.
+void ringBell(CUstream, CUresult, void* bell) {
+  const std::unique_ptr<std::shared_ptr<EndBell>> owned(
+      static_cast<std::shared_ptr<EndBell>*>(bell));
+  (*owned)->ring();
+}
+
+}  // namespace
+
 Result<std::unique_ptr<CopyStream>> CopyStream::open(std::shared_ptr<const Context> context,
                                                      Direction direction, const GpuKernel* kernel,
                                                      std::uint32_t groups,
@@ -42,16 +53,17 @@ Status CopyStream::open(Direction direction) {
 }
 
 CopyStream::~CopyStream() {
-  const auto current = Current::of(*context_);
-  if (!current) return;
   const Api& api = context_->api();
-  for (CUstream stream : {stream_, ringing_})
-    if (stream != nullptr) {
-      api.streamSynchronize(stream);
-      api.streamDestroy(stream);
-    }
-  for (const CopySlot& slot : slots_)
-    if (slot.ended != nullptr) api.eventDestroy(slot.ended);
+  if (const auto current = Current::of(*context_)) {
+    for (CUstream stream : {stream_, ringing_})
+      if (stream != nullptr) {
+        api.streamSynchronize(stream);
+        api.streamDestroy(stream);
+      }
+    for (const CopySlot& slot : slots_)
+      if (slot.ended != nullptr) api.eventDestroy(slot.ended);
+  }
+  for (CopySlot& slot : slots_) slot.batch.clear();
 }
 
 CopyBatch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
@@ -134,11 +146,11 @@ void CopyStream::ringFor(Clock::time_point before) {
     const CopySlot& slot = this->slot(rings_);
     if (!slot.recorded) return;
     const Api& api = context_->api();
-    if (api.streamWaitEvent(ringing_, slot.ended, 0) != CUresult::kSuccess ||
-        api.streamAddCallback(
-            ringing_, [](CUstream, CUresult, void* bell) { static_cast<EndBell*>(bell)->ring(); },
-            bell_.get(), 0) != CUresult::kSuccess)
-      return;
+    if (api.streamWaitEvent(ringing_, slot.ended, 0) != CUresult::kSuccess) return;
+    // After a failure of the GPU the callback may come when the stream is gone.
+    auto bell = std::make_unique<std::shared_ptr<EndBell>>(bell_);
+    if (api.streamAddCallback(ringing_, ringBell, bell.get(), 0) != CUresult::kSuccess) return;
+    static_cast<void>(bell.release());
   }
 }
 

@@ -12,13 +12,13 @@
 #include <span>
 #include <vector>
 
-#include "backends/cuda/end_bell.h"
 #include "backends/cuda/gpu_kernel.h"
 #include "backends/cuda/mapped_memory.h"
 #include "backends/cuda/pinned_memory.h"
 #include "backends/cuda/rows.h"
 #include "base/sizes.h"
 #include "cuda/context.h"
+#include "cuda/end_bell.h"
 #include "move/job.h"
 
 namespace viaduct::cuda {

@@ -8,10 +8,9 @@
 
 #include "backends/cuda/cuda_link.h"
 #include "backends/cuda/facts.h"
-#include "backends/cuda/host_memory.h"
 #include "base/bytes.h"
-#include "base/keep_forever.h"
 #include "base/log.h"
+#include "cuda/driver_thread.h"
 
 namespace viaduct::cuda {
 namespace {
@@ -116,9 +115,18 @@ CudaBackend::CudaBackend(const core::BackendContext& context)
 CudaBackend::~CudaBackend() {
   if (timer_ != 0) poller_.forgetTimer(timer_);
   if (watch_ != 0) poller_.forget(watch_);
-  if (copier_->stop()) return;
-  base::log(base::LogLevel::kError, "cuda: a GPU has not ended a copy; its streams stay open");
-  base::keepForever(copier_);
+  if (!closed_) close();
+}
+
+// Waits twice for the driver thread, because a registration may have begun before its end could.
+std::function<bool()> CudaBackend::close() {
+  closed_ = true;
+  if (!copier_->stop())
+    base::log(base::LogLevel::kError,
+              "cuda: a GPU has not ended a copy; its streams stay open until it has");
+  auto settled = Copier::settling(copier_);
+  for (int i = 0; i < 2 && !settled(); ++i) endOnDriverThread([] {});
+  return settled;
 }
 
 const core::Capabilities& CudaBackend::can() const {

@@ -1,16 +1,17 @@
 // The backend for memory of GPUs of this host. Threads: as core::Backend.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "backends/cuda/copier.h"
-#include "backends/cuda/end_bell.h"
 #include "backends/cuda/lender.h"
 #include "base/poller.h"
 #include "core/backend.h"
+#include "cuda/end_bell.h"
 
 namespace viaduct::cuda {
 
@@ -32,6 +33,7 @@ class CudaBackend final : public core::Backend {
   Result<core::Bytes> pinFor(const core::Audience& audience, std::uint32_t slot,
                              const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
+  std::function<bool()> close() override;
 
   // Used by the links.
   const std::shared_ptr<Copier>& copier() const { return copier_; }
@@ -66,6 +68,7 @@ class CudaBackend final : public core::Backend {
   std::vector<std::shared_ptr<Lender>> lenders_;
   std::unordered_map<std::uint64_t, std::uint32_t> slots_;  // by PinnedMemory::number
   std::string description_;
+  bool closed_ = false;
 };
 
 }  // namespace viaduct::cuda

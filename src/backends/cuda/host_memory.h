@@ -1,11 +1,10 @@
-// Registers host memory with the driver, so that GPUs copy from and to it directly. That takes 0.1
-// to 0.3 ms for each MiB, so a thread of its own does it. Threads: any.
+// Registers host memory with the driver, on the driver thread, so that GPUs copy from and to it
+// directly. Threads: any.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "backends/cuda/end_bell.h"
 #include "backends/cuda/pinned_memory.h"
 #include "cuda/context.h"
 
@@ -39,10 +38,8 @@ class HostRegistration {
 // bytes that this process may have registered.
 void registerHost(const std::shared_ptr<PinnedMemory>& memory,
                   const std::shared_ptr<const Context>& context, std::uint64_t most);
-// Ends the registration of a withdrawn pin that nobody uses. False: it is not over yet. The bells
-// ring when it is.
+// Ends the registration of a withdrawn pin that nobody uses, if it has one. False: it is not over
+// yet. The bells ring when it is.
 bool unregisterHost(const std::shared_ptr<PinnedMemory>& memory);
-// From now on this bell rings as well when a registration ends, as long as the bell exists.
-void addBell(const std::shared_ptr<EndBell>& bell);
 
 }  // namespace viaduct::cuda

@@ -14,11 +14,12 @@
 
 #include "backends/cuda/block_summer.h"
 #include "backends/cuda/copy_stream.h"
-#include "backends/cuda/end_bell.h"
 #include "backends/cuda/facts.h"
 #include "backends/cuda/gpu_kernel.h"
 #include "base/guarded.h"
 #include "cuda/context.h"
+#include "cuda/driver_thread.h"
+#include "cuda/end_bell.h"
 
 namespace viaduct::cuda {
 
@@ -55,7 +56,7 @@ class OpenGpu {
 
  private:
   explicit OpenGpu(std::shared_ptr<const Context> context)
-      : context_(std::move(context)), summer_(std::make_shared<BlockSummer>(context_)) {}
+      : context_(std::move(context)), summer_(endsOnDriverThread(new BlockSummer(context_))) {}
   Status measure();
 
   enum class PeerAccess : std::uint8_t { kUnknown, kYes, kNo };

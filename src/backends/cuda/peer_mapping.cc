@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/guarded.h"
+#include "cuda/driver_thread.h"
 
 namespace viaduct::cuda {
 namespace {
@@ -107,7 +108,7 @@ Result<std::shared_ptr<const PeerMapping>> openLegacy(const std::shared_ptr<cons
     std::erase_if(all, [](const auto& one) { return one.second.expired(); });
     auto& known = all[{context->device().handle, range.handle, range.buffer_id}];
     if (auto live = known.lock()) return live;
-    auto fresh = std::make_shared<LegacyMapping>(context);
+    auto fresh = endsOnDriverThread(new LegacyMapping(context));
     VIADUCT_CHECK(fresh->open(handle, range.bytes));
     known = fresh;
     return std::shared_ptr<const PeerMapping>(std::move(fresh));
@@ -134,7 +135,7 @@ Result<std::shared_ptr<const PeerMapping>> mapMemory(const std::shared_ptr<const
                  .detail = "this GPU cannot map descriptors",
                  .device = context->device().name};
   const std::uint64_t bytes = ranges.back().base + ranges.back().bytes - ranges.front().base;
-  auto out = std::make_shared<VirtualMapping>(context, bytes);
+  auto out = endsOnDriverThread(new VirtualMapping(context, bytes));
   VIADUCT_CHECK(out->map(ranges, fds));
   return std::shared_ptr<const PeerMapping>(std::move(out));
 }

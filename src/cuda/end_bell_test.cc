@@ -1,4 +1,4 @@
-#include "backends/cuda/end_bell.h"
+#include "cuda/end_bell.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,0 +1,136 @@
+#include "cuda/driver_thread.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/blocked_signals.h"
+#include "base/log.h"
+#include "base/process_id.h"
+
+namespace viaduct::cuda {
+namespace {
+
+// It never ends.
+class DriverThread {
+ public:
+  // Takes the work, unless no thread can be started.
+  std::optional<WorkNumber> add(std::function<void()>& work, Duration expected) {
+    if (isOfAParent()) return std::nullopt;
+    const std::lock_guard lock(mutex_);
+    if (!started_ && !start()) return std::nullopt;
+    queue_.push_back({std::move(work), expected});
+    changed_.notify_all();
+    return ++added_;
+  }
+  bool isDone(WorkNumber number) {
+    const std::lock_guard lock(mutex_);
+    return done_ >= number;
+  }
+  bool hangs() {
+    const std::lock_guard lock(mutex_);
+    return done_ != begun_ && Clock::now() >= overdue_;
+  }
+  // False: the thread hangs.
+  bool wait(WorkNumber number) {
+    std::unique_lock lock(mutex_);
+    while (done_ < number) {
+      if (done_ == begun_) {
+        changed_.wait(lock);
+        continue;
+      }
+      const auto ended = [this, current = begun_] { return done_ >= current; };
+      if (!changed_.wait_until(lock, overdue_, ended)) return false;
+    }
+    return true;
+  }
+  void addBell(const std::shared_ptr<EndBell>& bell) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(bells_, [](const auto& one) { return one.expired(); });
+    bells_.push_back(bell);
+  }
+  static bool isHere() { return is_here_; }
+
+ private:
+  struct Job {
+    std::function<void()> work;
+    Duration expected = {};
+  };
+  // In a child of fork() there is no thread, and the mutex may stay locked.
+  bool isOfAParent() const { return forks_ != base::forkGeneration(); }
+  bool start() {
+    const base::BlockedSignals none;
+    try {
+      std::thread([this] { run(); }).detach();
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return started_ = true;
+  }
+  void run() {
+    is_here_ = true;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return !queue_.empty(); });
+      Job job = std::move(queue_.front());
+      queue_.pop_front();
+      ++begun_;
+      overdue_ = Clock::now() + job.expected + kPatience;
+      changed_.notify_all();
+      lock.unlock();
+      job.work();
+      job.work = nullptr;
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+      for (const auto& one : bells_)
+        if (const auto bell = one.lock()) bell->ring();
+    }
+  }
+
+  static thread_local bool is_here_;
+  const std::uint64_t forks_ = base::forkGeneration();
+  std::mutex mutex_;  // guards the rest
+  std::condition_variable changed_;
+  bool started_ = false;
+  std::deque<Job> queue_;
+  WorkNumber added_ = 0, begun_ = 0, done_ = 0;
+  Clock::time_point overdue_ = {};  // when the work that was begun last counts as hanging
+  std::vector<std::weak_ptr<EndBell>> bells_;
+};
+thread_local bool DriverThread::is_here_ = false;
+
+DriverThread& driverThread() {
+  static auto& the_thread = *new DriverThread;
+  return the_thread;
+}
+
+}  // namespace
+
+std::optional<WorkNumber> onDriverThread(std::function<void()> work, Duration expected) {
+  return driverThread().add(work, expected);
+}
+
+bool isDone(WorkNumber number) { return driverThread().isDone(number); }
+
+bool driverThreadHangs() { return driverThread().hangs(); }
+
+void endOnDriverThread(std::function<void()> end, Duration expected) {
+  const auto number = DriverThread::isHere() ? std::nullopt : driverThread().add(end, expected);
+  if (!number) return end();
+  static std::atomic_flag said;
+  if (!driverThread().wait(*number))
+    base::logOnce(said, base::LogLevel::kError,
+                  "cuda: a call of the driver waits for a GPU that hangs or is busy; what agents "
+                  "had there ends later, so keep their pinned memory until then");
+}
+
+void addBell(const std::shared_ptr<EndBell>& bell) { driverThread().addBell(bell); }
+
+}  // namespace viaduct::cuda
