@@ -48,7 +48,8 @@ class Peer {
   Status over(std::uint64_t epoch, Deadline until) const;
   // False while a one-sided copy by the peer may still change memory here that the peer has no
   // right to any more: a released Pin, or any Pin after the session. True once the peer has left
-  // that copy, or its process is dead. Each call checks anew.
+  // that copy, or its process is dead. For Agent::self(): false while a device of this host still
+  // uses such memory. Each call checks anew.
   bool settled() const;
 
   std::vector<PinInfo> pins() const;  // the pins that the peer has now

@@ -21,7 +21,8 @@ class Pin {
   Pin& operator=(const Pin&) = delete;
   Pin(Pin&&) noexcept;
   Pin& operator=(Pin&&) noexcept;
-  // Calls release() if nobody has. If that fails, logs it, and never frees memory of allocate().
+  // Calls release() if nobody has, and logs its failure. Never frees host memory of allocate() that
+  // a peer or a GPU may still change.
   ~Pin();
 
   const PinInfo& info() const;
@@ -32,9 +33,9 @@ class Pin {
 
   // Withdraws the registration. On return the memory may be freed: no peer reaches it and no
   // transfer of ours uses it. Running transfers end with an error. kPeerLost, after
-  // Settings::grace: the peer in the error was stopped in the middle of a one-sided copy. It may
-  // still change the memory until its Peer::settled() is true (docs/failure.md). A second call
-  // returns the first result.
+  // Settings::grace: the peer in the error was stopped in the middle of a one-sided copy, or a GPU
+  // hangs here. The memory may still change until Peer::settled() is true, of that peer or of
+  // Agent::self() (docs/failure.md). A second call returns the first result.
   Status release();
 
  private:

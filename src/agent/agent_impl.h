@@ -70,6 +70,8 @@ class AgentImpl final : public Basis, public Progressable {
   Status mayAnnounce(const std::string& parcel, bool has_other_owner) const;
   Status announce(Publication& publication, const std::string& parcel);
   Statistics statistics();
+  // Whether nobody may still use released memory.
+  bool settled() { return peers_.settled(); }
   // These three take the lock themselves.
   Result<std::vector<DrainLeft>> drain(Deadline until);
   Status undrain();

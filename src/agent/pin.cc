@@ -4,10 +4,17 @@
 
 #include "agent/peers/peer_impl.h"
 #include "agent/pin_impl.h"
+#include "base/keep_forever.h"
 #include "base/log.h"
 
 namespace viaduct {
 namespace agent {
+
+PinImpl::~PinImpl() {
+  if (!memory_ || !outcome_ || *outcome_) return;
+  const auto held = agent_->hold();
+  if (held && !agent_->settled()) base::keepForever(std::move(memory_));
+}
 
 Status PinImpl::release() {
   if (outcome_) return *outcome_;
@@ -32,10 +39,8 @@ Pin& Pin::operator=(Pin&& other) noexcept {
 
 Pin::~Pin() {
   if (!impl_ || impl_->released()) return;
-  const auto released = impl_->release();
-  if (released) return;
-  base::log(base::LogLevel::kError, "{}", released.error().text());
-  impl_->keepMemory();
+  if (const auto released = impl_->release(); !released)
+    base::log(base::LogLevel::kError, "{}", released.error().text());
 }
 
 const PinInfo& Pin::info() const { return impl_->info(); }

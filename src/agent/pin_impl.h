@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "agent/agent_impl.h"
-#include "base/keep_forever.h"
 #include "base/shared_memory.h"
 
 namespace viaduct::agent {
@@ -21,14 +19,17 @@ class PinImpl {
         memory_(std::move(memory)),
         device_memory_(std::move(device_memory)) {}
 
+  // Memory of allocate() that a peer or a device may still use stays for ever.
+  ~PinImpl();
+  PinImpl(const PinImpl&) = delete;
+  PinImpl& operator=(const PinImpl&) = delete;
+
   const PinInfo& info() const { return info_; }
   const base::SharedMemory& memory() const { return memory_; }
   // Unpins at the first call. Later calls return the same outcome. A callback's call during the
   // first gets kBusy.
   Status release();
   bool released() const { return outcome_.has_value(); }
-  // A peer or a device may still use the memory of allocate(), and nobody waits until it does not.
-  void keepMemory() { base::keepForever(std::move(memory_)); }
 
  private:
   const std::shared_ptr<AgentImpl> agent_;

@@ -93,16 +93,20 @@ void Peers::awaitOwn(std::function<bool()> settled) {
   unsettled_.push_back({basis_.settings().name, /*own=*/true, std::move(settled)});
 }
 
+// Frees what the function keeps as soon as it is true.
+bool Peers::isOver(Unsettled& one) {
+  if (one.settled && one.settled()) one.settled = nullptr;
+  return !one.settled;
+}
+
 Status Peers::left() {
-  // Not std::erase_if(), because settled() may look at all entries.
-  for (auto one = unsettled_.begin(); one != unsettled_.end();)
-    one = one->settled() ? unsettled_.erase(one) : one + 1;
-  if (unsettled_.empty()) return Ok{};
+  const auto left = std::ranges::find_if_not(unsettled_, isOver);
+  if (left == unsettled_.end()) return Ok{};
   return Error{
       .code = Code::kPeerLost,
       .operation = "release",
       .detail = "the agent was closed while a stopped peer or a device still used its memory",
-      .peer = unsettled_.front().peer,
+      .peer = left->peer,
       .remedy = "keep the memory until the peer has died or its settled() is true"};
 }
 
@@ -159,9 +163,12 @@ Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card, std::vector<G
 
 bool Peers::selfSettled() { return self_ ? self_->settled() : closedSettled(); }
 
-bool Peers::closedSettled() const {
-  return std::ranges::all_of(unsettled_,
-                             [](const Unsettled& one) { return !one.own || one.settled(); });
+bool Peers::closedSettled() {
+  return std::ranges::all_of(unsettled_, [](Unsettled& one) { return !one.own || isOver(one); });
+}
+
+bool Peers::settled() {
+  return left() && std::ranges::all_of(peers_, [](const auto& peer) { return peer->settled(); });
 }
 
 Result<std::shared_ptr<PeerImpl>> Peers::self() {

@@ -66,7 +66,9 @@ class Peers {
   // Whether no ended transfer of the agent with itself touches memory any more; also after close().
   bool selfSettled();
   // The same of the closed agent, also for devices of this host.
-  bool closedSettled() const;
+  bool closedSettled();
+  // Whether no peer and no device may still use released memory.
+  bool settled();
   std::shared_ptr<PeerImpl> find(std::string_view name) const;
   const std::vector<std::shared_ptr<PeerImpl>>& all() const { return peers_; }
   Card card() const;
@@ -155,6 +157,7 @@ class Peers {
     bool own = false;  // a device of this host, or the agent's peer to itself
     std::function<bool()> settled;
   };
+  static bool isOver(Unsettled& one);
   std::vector<Unsettled> unsettled_;
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet admitted to a peer
   std::vector<std::unique_ptr<Session>> graveyard_;
