@@ -294,8 +294,9 @@ class Backend {
   }
   // After the first call no op of this backend begins to touch the memory, here or at a peer. Ops
   // in flight on it fail. Ok: nobody touches it any more. kBusy: a peer is in the middle of a
-  // one-sided copy. Call again: the result changes within Settings::grace. kPeerLost: the peer is
-  // still in that copy, and the slot is free nevertheless; see Link::settling().
+  // one-sided copy, or a device here still uses it. Call again: the result changes within
+  // Settings::grace, or as long as a device makes progress. kPeerLost: the peer or the device still
+  // uses it, and the slot is free nevertheless; see Link::settling().
   virtual Status unpin(std::uint32_t slot) = 0;
   // The rails nearest to this pinned memory. Its transfers use other rails only while none of these
   // is usable. Asked when a transfer is planned; the answer stays the same while the memory is

@@ -1,7 +1,6 @@
 #include "cuda/driver_thread.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "base/blocked_signals.h"
-#include "base/log.h"
 #include "base/process_id.h"
 
 namespace viaduct::cuda {
@@ -37,18 +35,17 @@ class DriverThread {
     const std::lock_guard lock(mutex_);
     return done_ != begun_ && Clock::now() >= overdue_;
   }
-  // False: the thread hangs.
-  bool wait(WorkNumber number) {
+  void wait() {
     std::unique_lock lock(mutex_);
-    while (done_ < number) {
-      if (done_ == begun_) {
-        changed_.wait(lock);
-        continue;
-      }
-      const auto ended = [this, current = begun_] { return done_ >= current; };
-      if (!changed_.wait_until(lock, overdue_, ended)) return false;
+    const WorkNumber last = added_;
+    const auto until = Clock::now() + kPatience;
+    while (done_ < last) {
+      const auto next = done_ == begun_ ? until : std::min(until, overdue_);
+      const auto moved = [this, begun = begun_, done = done_] {
+        return begun_ != begun || done_ != done;
+      };
+      if (!changed_.wait_until(lock, next, moved)) return;
     }
-    return true;
   }
   void addBell(const std::shared_ptr<EndBell>& bell) {
     const std::lock_guard lock(mutex_);
@@ -121,14 +118,12 @@ bool isDone(WorkNumber number) { return driverThread().isDone(number); }
 
 bool driverThreadHangs() { return driverThread().hangs(); }
 
-void endOnDriverThread(std::function<void()> end, Duration expected) {
+void awaitDriverThread() { driverThread().wait(); }
+
+WorkNumber endLater(std::function<void()> end, Duration expected) {
   const auto number = DriverThread::isHere() ? std::nullopt : driverThread().add(end, expected);
-  if (!number) return end();
-  static std::atomic_flag said;
-  if (!driverThread().wait(*number))
-    base::logOnce(said, base::LogLevel::kError,
-                  "cuda: a call of the driver waits for a GPU that hangs or is busy; what agents "
-                  "had there ends later, so keep their pinned memory until then");
+  if (!number) end();
+  return number.value_or(0);
 }
 
 void addBell(const std::shared_ptr<EndBell>& bell) { driverThread().addBell(bell); }

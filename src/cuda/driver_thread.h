@@ -27,17 +27,20 @@ std::optional<WorkNumber> onDriverThread(std::function<void()> work, Duration ex
 bool isDone(WorkNumber number);
 // Whether the thread's work has lasted kPatience longer than expected.
 bool driverThreadHangs();
-// Ends a thing of the driver on that thread, or here if there is no such thread. Waits for the end,
-// unless the thread hangs.
-void endOnDriverThread(std::function<void()> end, Duration expected = {});
+// Waits for all earlier work, but kPatience at most, and not while the thread hangs.
+void awaitDriverThread();
+// Ends a thing of the driver on that thread, or here if there is no such thread. Returns at once.
+WorkNumber endLater(std::function<void()> end, Duration expected = {});
 // From now on this bell rings as well, as long as the bell exists.
 void addBell(const std::shared_ptr<EndBell>& bell);
 
-// Owns an object that has things of the driver. endOnDriverThread() destroys the object.
+// Owns an object that has things of the driver. It ends on that thread, and the last owner waits as
+// awaitDriverThread() does.
 template <class T>
 std::shared_ptr<T> endsOnDriverThread(T* object, Duration expected = {}) {
-  return std::shared_ptr<T>(
-      object, [expected](T* one) { endOnDriverThread([one] { delete one; }, expected); });
+  return std::shared_ptr<T>(object, [expected](T* one) {
+    if (endLater([one] { delete one; }, expected) != 0) awaitDriverThread();
+  });
 }
 
 }  // namespace viaduct::cuda

@@ -15,11 +15,12 @@ namespace {
 // Work that lasts until the object's end.
 class LongWork {
  public:
-  LongWork() {
-    EXPECT_TRUE(onDriverThread([this, begun = &begun_] {
-      begun->set_value();
+  explicit LongWork(Duration expected = {}) {
+    const auto work = [this] {
+      begun_.set_value();
       over_.get_future().wait();
-    }));
+    };
+    EXPECT_TRUE(onDriverThread(work, expected));
     begun_.get_future().wait();
   }
   ~LongWork() {
@@ -33,44 +34,48 @@ class LongWork {
   std::promise<void> begun_, over_;
 };
 
-TEST(CudaDriverThread, AnEndIsOverOnReturnAndRingsTheBells) {
+TEST(CudaDriverThread, WorkRingsTheBells) {
   const auto bell = std::make_shared<EndBell>();
   ASSERT_TRUE(bell->open());
   addBell(bell);
   std::thread::id where;
-  endOnDriverThread([&] { where = std::this_thread::get_id(); });
+  const WorkNumber number = endLater([&] { where = std::this_thread::get_id(); });
+  testing::waitForDriverThread();
+  EXPECT_TRUE(isDone(number));
   EXPECT_NE(where, std::this_thread::get_id());
   EXPECT_NE(where, std::thread::id());
   EXPECT_TRUE(bell->rung());
 }
 
 TEST(CudaDriverThread, AnEndThatEndsAnotherThingDoesSoAtOnce) {
-  bool ended = false, inner = false;
-  endOnDriverThread([&] {
-    endOnDriverThread([&] { inner = true; });
+  bool inner = false;
+  endLater([&] {
+    EXPECT_EQ(endLater([&] { inner = true; }), 0U);
     EXPECT_TRUE(inner);
-    ended = true;
   });
-  EXPECT_TRUE(ended);
+  testing::waitForDriverThread();
+  EXPECT_TRUE(inner);
 }
 
 TEST(CudaDriverThread, ACallThatLastsHoldsUpNoEnd) {
   auto object = endsOnDriverThread(new std::shared_ptr<int>(std::make_shared<int>(7)));
   const std::weak_ptr<int> inside = *object;
-  WorkNumber number = 0;
+  const auto begun = Clock::now();
   {
     const LongWork hangs;
-    const auto begun = std::chrono::steady_clock::now();
-    EXPECT_FALSE(driverThreadHangs());
-    number = onDriverThread([] {}).value();
     object.reset();
+    EXPECT_GE(Clock::now(), begun + kPatience);
     EXPECT_TRUE(driverThreadHangs());
-    EXPECT_GE(std::chrono::steady_clock::now() - begun, kPatience / 2);
-    EXPECT_FALSE(isDone(number));
     EXPECT_FALSE(inside.expired());
   }
-  EXPECT_TRUE(isDone(number));
   EXPECT_TRUE(inside.expired());
+}
+
+TEST(CudaDriverThread, WorkThatIsExpectedToLastHoldsUpNoEndEither) {
+  auto object = endsOnDriverThread(new int(7));
+  const LongWork lasts(std::chrono::hours(1));
+  object.reset();
+  EXPECT_FALSE(driverThreadHangs());
 }
 
 // The mutex may be locked in the child, and the thread is not there.
@@ -79,7 +84,7 @@ TEST(CudaDriverThread, AChildOfForkEndsThingsItself) {
   const pid_t child = ::fork();
   if (child == 0) {
     bool ended = false;
-    endOnDriverThread([&] { ended = true; });
+    endLater([&] { ended = true; });
     ::_exit(ended && !onDriverThread([] {}) ? 0 : 1);
   }
   int status = 0;

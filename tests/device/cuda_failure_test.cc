@@ -145,14 +145,14 @@ TEST_F(CudaFailure, AKernelOfTheProgramThatHangsDoesNotHoldUpTheEnd) {
     b_.reset();
     return settled;
   });
+  const std::uint64_t destroyed = fakeCudaCount("cuStreamDestroy");
   EXPECT_EQ(closed.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   const auto settled = closed.get();
   EXPECT_FALSE(settled()) << "the host memory is still registered";
-  EXPECT_EQ(fakeCudaCount("cuStreamDestroy"), 0U);
   fakeCudaPause(false);
   cuda::testing::waitForDriverThread();
   EXPECT_TRUE(settled());
-  EXPECT_NE(fakeCudaCount("cuStreamDestroy"), 0U) << "of the other backend";
+  EXPECT_GT(fakeCudaCount("cuStreamDestroy"), destroyed) << "of the other backend";
 }
 
 TEST_F(CudaFailure, UnpinningGivesUpHostMemoryThatTheDriverCannotUnregister) {

@@ -331,7 +331,7 @@ TEST_F(DeviceAgents, MemoryThatTheDriverHasAfterTheEndIsNotFreeYet) {
     ASSERT_TRUE(transfer->post());
     ASSERT_TRUE(transfer->wait(60s));
   }
-  ASSERT_EQ(fakeCudaCount("cuMemHostRegister"), 2U);
+  ASSERT_GE(fakeCudaCount("cuMemHostRegister"), 2U);
   hangProgram(card.info().address, card.info().address + 1);
   a_->close();
   EXPECT_FALSE(self.settled());

@@ -133,6 +133,7 @@ Status Borrower::map(const LenderPin& one) {
   auto buffer = std::make_shared<DeviceBuffer>();
   buffer->context = gpu->context();
   buffer->facts.memory_class = one.key.memory_class;
+  // The lifeline closes after the mapping, so this object ends on the driver thread.
   auto memory = endsOnDriverThread(new PinnedMemory(
       Segment::gpu(gpu->context()->ordinal(), one.info.address, one.info.bytes), buffer));
   const CUdeviceptr here = mapping->address();
@@ -188,7 +189,7 @@ void Borrower::giveBack() {
   std::erase_if(leaving_, [&](LeavingPin& one) {
     if (one.memory) {
       if (one.memory->inUse()) return false;
-      one.closing = onDriverThread([memory = std::exchange(one.memory, {})] {}).value_or(0);
+      one.closing = endLater([memory = std::exchange(one.memory, {})] {});
     }
     if (!isDone(one.closing)) return false;
     say({one.number});

@@ -163,19 +163,19 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
     jobs_.dropSlot(slot);
   }
   collect();
-  const bool copied = memory->inUse();
   const bool used_here = !isFree(memory);
+  const bool registers = memory->registration == RegistrationState::kPending;
   const std::string peers = lent_to(*memory);
   const bool stuck = used_here || !peers.empty();
   Error why{.code = Code::kBusy,
             .operation = "unpin",
-            .detail = copied      ? "a GPU is still copying"
-                      : used_here ? "the driver still registers the memory"
+            .detail = registers   ? "the driver still has the memory registered"
+                      : used_here ? "a GPU is still copying"
                                   : "a peer still maps the memory",
             .peer = peers,
             .device = "cuda"};
-  const bool registers = used_here && !copied && !driverThreadHangs();
-  if (stuck && (registers || Clock::now() < *place.leaving + grace_)) return why;
+  const bool ends_soon = registers && !driverThreadHangs();
+  if (stuck && (ends_soon || Clock::now() < *place.leaving + grace_)) return why;
   place = {};
   if (!stuck) return Ok{};
   if (used_here) stuck_pins_.push_back(memory);
@@ -362,6 +362,8 @@ Status Copier::aimAt(GpuJob& job, const core::Op& op, Aim& out) {
       out.kernel_below = 0;
   }
   if (out.kernel_below == 0) return Ok{};
+  const PinUse from(*out.from), to(*out.to);
+  if (!from || !to) return denied("the memory was released");
   out.from_shift = kernelShift(*out.from);
   out.to_shift = kernelShift(*out.to);
   return Ok{};
@@ -498,6 +500,13 @@ bool Copier::stop() {
       stuck_pins_.push_back(std::move(slot.pin.memory));
     }
   return jobs_.drain(nullptr, *this);
+}
+
+bool Copier::unregisters() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(stuck_pins_, [](const auto& memory) {
+    return memory->registration == RegistrationState::kPending;
+  });
 }
 
 }  // namespace viaduct::cuda

@@ -91,6 +91,8 @@ class Copier final : private move::Carrier {
   // Withdraws all pins, and waits a limited time for the batches in flight. False: a GPU still
   // works on some of them.
   bool stop();
+  // Whether the driver thread has work for pins that were withdrawn.
+  bool unregisters() const;
 
  private:
   static constexpr std::uint32_t kMostJobs = 64;

@@ -118,14 +118,13 @@ CudaBackend::~CudaBackend() {
   if (!closed_) close();
 }
 
-// Waits twice for the driver thread, because a registration may have begun before its end could.
 std::function<bool()> CudaBackend::close() {
   closed_ = true;
   if (!copier_->stop())
     base::log(base::LogLevel::kError,
               "cuda: a GPU has not ended a copy; its streams stay open until it has");
   auto settled = Copier::settling(copier_);
-  for (int i = 0; i < 2 && !settled(); ++i) endOnDriverThread([] {});
+  while (!settled() && copier_->unregisters() && !driverThreadHangs()) awaitDriverThread();
   return settled;
 }
 

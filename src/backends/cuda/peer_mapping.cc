@@ -29,7 +29,15 @@ class LegacyMapping final : public PeerMapping {
   // Fails if the allocation has fewer bytes: a copy beyond its end would break the context.
   Status open(const CUipcMemHandle& handle, std::uint64_t bytes) {
     VIADUCT_TRY(const auto current, Current::of(*context_));
-    VIADUCT_CUDA_CALL(*context_, ipcOpenMemHandle, &address_, handle, kIpcLazyPeerAccess);
+    const auto open = [&] {
+      return context_->api().ipcOpenMemHandle(&address_, handle, kIpcLazyPeerAccess);
+    };
+    CUresult opened = open();
+    if (opened == CUresult::kAlreadyMapped) {  // the last mapping is being closed
+      awaitDriverThread();
+      opened = open();
+    }
+    if (opened != CUresult::kSuccess) return context_->error(CallName::ipcOpenMemHandle, opened);
     CUdeviceptr start = 0;
     std::size_t there = 0;
     VIADUCT_CUDA_CALL(*context_, memGetAddressRange, &start, &there, address_);

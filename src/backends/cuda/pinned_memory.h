@@ -68,7 +68,8 @@ class PinnedMemory {
   // Host memory's registration with the driver. host_memory.h changes it.
   enum class RegistrationState : std::uint8_t { kNone, kPending, kDone, kForeign, kRefused };
   std::atomic<RegistrationState> registration{RegistrationState::kNone};
-  // Set before `registration` becomes kDone. Changes only after the memory is withdrawn and unused.
+  // Set before `registration` becomes kDone. Changes only after the memory is withdrawn and unused,
+  // so that a user may read it between enter() and leave().
   std::shared_ptr<const HostRegistration> registered;
 
  private:
@@ -76,6 +77,22 @@ class PinnedMemory {
   // withdrawing owner sees the thread.
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> withdrawn_{false};
+};
+
+// Has entered the memory, until the object's end, unless the memory is withdrawn.
+class PinUse {
+ public:
+  explicit PinUse(PinnedMemory& memory) : memory_(memory), entered_(memory.enter()) {}
+  ~PinUse() {
+    if (entered_) memory_.leave();
+  }
+  PinUse(const PinUse&) = delete;
+  PinUse& operator=(const PinUse&) = delete;
+  explicit operator bool() const { return entered_; }
+
+ private:
+  PinnedMemory& memory_;
+  const bool entered_;
 };
 
 // The pins of all agents of this process by number, so that agents of one process find each
