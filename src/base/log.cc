@@ -1,9 +1,13 @@
 #include "base/log.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <climits>
+#include <cstdint>
 #include <string>
 
 #include "base/environment.h"
@@ -39,9 +43,21 @@ void logLine(LogLevel level, std::string_view text) {
   (sink != nullptr ? sink : &writeLogLine)(level, text);
 }
 
+// The caller may hold an agent's lock, so a reader of stderr that has stopped must not hold it up.
+// A pipe that is ready takes PIPE_BUF bytes at once.
 void writeLogLine(LogLevel level, std::string_view text) {
-  const std::string line = fmt::format("viaduct[{}] {}: {}\n", ::getpid(),
-                                       kNames[static_cast<std::size_t>(level)], text);
+  static std::atomic<std::uint64_t> lost{0};
+  pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&ready, 1, 0) == 0) {
+    ++lost;
+    return;
+  }
+  std::string line =
+      fmt::format("viaduct[{}] {}: {}", ::getpid(), kNames[static_cast<std::size_t>(level)], text);
+  if (const std::uint64_t before = lost.exchange(0); before != 0)
+    line += fmt::format(" (stderr was full, and {} earlier lines are lost)", before);
+  line.resize(std::min<std::size_t>(line.size(), PIPE_BUF - 1));
+  line += '\n';
   // There is no place to report that the log cannot be written.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }

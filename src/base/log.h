@@ -17,7 +17,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 LogLevel logLevel();
 void setLogLevel(LogLevel level);
 void logLine(LogLevel level, std::string_view text);
-void writeLogLine(LogLevel level, std::string_view text);  // one write(2) to stderr
+void writeLogLine(LogLevel level, std::string_view text);  // to stderr, unless that is full
 
 // From now on logLine() calls `sink`, with locks held, in the place of writeLogLine(). Null:
 // logLine() calls writeLogLine() again.

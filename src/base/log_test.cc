@@ -1,7 +1,11 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
+#include <climits>
 #include <string>
 
 namespace viaduct::base {
@@ -39,6 +43,55 @@ TEST_F(Log, LinesBelowTheLevelAreNotWritten) {
   EXPECT_EQ(written(say), "");
   setLogLevel(LogLevel::kWarning);
   EXPECT_NE(written(say), "");
+}
+
+// A pipe without room in the place of stderr.
+class FullStderr {
+ public:
+  FullStderr() : before_(::dup(STDERR_FILENO)) {
+    EXPECT_EQ(::pipe2(ends_.data(), O_CLOEXEC), 0);
+    ::dup2(ends_[1], STDERR_FILENO);
+    const auto room = static_cast<std::size_t>(::fcntl(ends_[1], F_GETPIPE_SZ));
+    EXPECT_EQ(::write(ends_[1], std::string(room, '.').data(), room), static_cast<ssize_t>(room));
+  }
+  ~FullStderr() {
+    ::dup2(before_, STDERR_FILENO);
+    for (const int fd : {ends_[0], ends_[1], before_}) ::close(fd);
+  }
+  FullStderr(const FullStderr&) = delete;
+  FullStderr& operator=(const FullStderr&) = delete;
+
+  // Takes all that was written.
+  std::string read() const {
+    std::string out(1 << 20, '\0');
+    out.resize(static_cast<std::size_t>(::read(ends_[0], out.data(), out.size())));
+    return out;
+  }
+
+ private:
+  const int before_;
+  std::array<int, 2> ends_{};
+};
+
+TEST_F(Log, AReaderThatHasStoppedHoldsUpNobody) {
+  const FullStderr full;
+  for (int i = 0; i < 3; ++i) writeLogLine(LogLevel::kError, "nobody reads this");
+  EXPECT_EQ(full.read().find("nobody"), std::string::npos);
+  writeLogLine(LogLevel::kError, "somebody reads again");
+  const std::string line = full.read();
+  EXPECT_NE(
+      line.find(" error: somebody reads again (stderr was full, and 3 earlier lines are lost)\n"),
+      std::string::npos)
+      << line;
+}
+
+TEST_F(Log, ALongLineIsCutToWhatAPipeTakesAtOnce) {
+  const FullStderr full;
+  full.read();
+  writeLogLine(LogLevel::kError, std::string(10'000, 'x'));
+  const std::string line = full.read();
+  EXPECT_EQ(line.size(), std::size_t{PIPE_BUF});
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
 }
 
 }  // namespace

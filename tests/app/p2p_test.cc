@@ -74,7 +74,7 @@ TEST_F(P2pCommand, ResultsAreWrittenAsAFile) {
 }
 
 TEST_F(P2pCommand, NobodyListening) {
-  EXPECT_EQ(initiate({"--timeout", "200ms"}), 1);
+  EXPECT_EQ(initiate({"--timeout", "2s"}), 1);
   EXPECT_TRUE(has(err_, "no process listens there")) << err_;
   EXPECT_TRUE(has(err_, "127.0.0.1:" + port_)) << err_;
 }

@@ -455,12 +455,16 @@ void TransferImpl::checkPart() {
     held.lock();
   }
   if (!stopping_ && checked && !check.done()) return goOnChecking();
-  out_ = 0;
   if (!stopping_) {
     if (!checked) error_ = std::move(checked).error();
     endCheck(check);
   }
-  check_.reset();  // waits for a GPU that still reads blocks
+  std::optional<BlockCheck> over = std::move(check_);
+  check_.reset();
+  held.unlock();
+  over.reset();  // waits for a GPU that still reads blocks
+  held.lock();
+  out_ = 0;
   endIfOver();
   basis_->engine().takeOverNow();  // wakes a thread that waits while another one has checked
 }
