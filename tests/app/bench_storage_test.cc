@@ -128,6 +128,7 @@ TEST_F(BenchStorage, NixlbenchUsesThePageCacheUnlessItIsAskedNotTo) {
                     "--num_iter=16",
                     "--warmup_iter=1",
                     "--max_block_size=4096",
+                    "--total_buffer_size=1048576",
                     "--op_type=READ",
                     "--posix_api_type=URING"};
   const Json cached = results(words, "nixlbench").at("rows").at(0);
@@ -146,8 +147,8 @@ TEST_F(BenchStorage, NixlbenchUsesThePageCacheUnlessItIsAskedNotTo) {
 
 TEST_F(BenchStorage, NixlbenchPrintsItsFlagsOfFiles) {
   Program run({"--backend=POSIX", "--filepath", folder_.path(), "--num_files=3", "--num_iter=16",
-               "--warmup_iter=1", "--max_block_size=4096", "--posix_api_type=URING",
-               "--posix_kernel_queue_size=5000"},
+               "--warmup_iter=1", "--max_block_size=4096", "--total_buffer_size=1048576",
+               "--posix_api_type=URING", "--posix_kernel_queue_size=5000"},
               {}, "nixlbench");
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_TRUE(has(run.out(),
@@ -290,10 +291,11 @@ TEST_F(BenchStorage, FlagsWithoutAnEffectAreNamed) {
                   "ignored, because this backend does not use them: --num_target_dev, "
                   "--object_bucket\n"))
       << objects.err();
-  Program files_only({"--backend=POSIX", "--filepath", folder_.path(), "--max_block_size=4096",
-                      "--num_iter=16", "--num-target-dev", "3", "--obj-region", "x",
-                      "--gds-batch-limit", "9", "--posix-kernel-queue-size", "5000"},
-                     {}, "nixlbench");
+  Program files_only(
+      {"--backend=POSIX", "--filepath", folder_.path(), "--max_block_size=4096",
+       "--total_buffer_size=1048576", "--num_iter=16", "--num-target-dev", "3", "--obj-region", "x",
+       "--gds-batch-limit", "9", "--posix-kernel-queue-size", "5000"},
+      {}, "nixlbench");
   EXPECT_EQ(files_only.finish(), 0) << files_only.err();
   EXPECT_TRUE(has(files_only.err(), "--posix_kernel_queue_size: 1024, the highest value"));
   EXPECT_TRUE(has(files_only.err(),
@@ -369,8 +371,8 @@ TEST_F(BenchObjects, NixlbenchTakesItsFlagsAndShowsNoKey) {
       {"--backend=OBJ", "--obj_bucket_name=kv", "--obj_endpoint_override=127.0.0.1:" + port_,
        "--obj_scheme=http", "--obj_region=eu-central-1", "--obj_access_key=FAKEKEY",
        "--obj_secret_key=fakesecret", "--obj_use_virtual_addressing=0",
-       "--obj_req_checksum=required", "--max_block_size=4096", "--num_iter=16", "--warmup_iter=1",
-       "--check_consistency", "--op_type=READ", "--json", file},
+       "--obj_req_checksum=required", "--max_block_size=4096", "--total_buffer_size=1048576",
+       "--num_iter=16", "--warmup_iter=1", "--check_consistency", "--op_type=READ", "--json", file},
       {"no_proxy=*"}, "nixlbench");
   EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
   EXPECT_TRUE(has(run.err(), "ps shows the keys of this command line")) << run.err();
