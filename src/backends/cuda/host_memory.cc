@@ -113,14 +113,9 @@ void registerHost(const std::shared_ptr<PinnedMemory>& memory,
   if (!memory->registration.compare_exchange_strong(none, RegistrationState::kPending)) return;
   const auto added = onDriverThread(
       [memory, context, most] {
-        RegistrationState end = RegistrationState::kRefused;
-        if (memory->enter()) {
-          end = registered(*memory, context, most);
-          memory->registration.store(end);
-          memory->leave();
-        } else {
-          memory->registration.store(end);
-        }
+        const PinUse use(*memory);
+        memory->registration.store(use ? registered(*memory, context, most)
+                                       : RegistrationState::kRefused);
       },
       usualTime(memory->bytes));
   if (!added) memory->registration.store(RegistrationState::kRefused);
