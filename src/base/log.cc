@@ -43,12 +43,14 @@ void logLine(LogLevel level, std::string_view text) {
   (sink != nullptr ? sink : &writeLogLine)(level, text);
 }
 
-// The caller may hold an agent's lock, so a reader of stderr that has stopped must not hold it up.
-// A pipe that is ready takes PIPE_BUF bytes at once.
+// The caller may hold an agent's lock, so a reader of stderr that has stopped may hold it up only
+// once, and briefly: a slow reader loses nothing. A pipe that is ready takes PIPE_BUF bytes at
+// once.
 void writeLogLine(LogLevel level, std::string_view text) {
   static std::atomic<std::uint64_t> lost{0};
   pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  if (::poll(&ready, 1, 0) == 0) {
+  const auto patience = lost == 0 ? kLogPatience : std::chrono::milliseconds(0);
+  if (::poll(&ready, 1, static_cast<int>(patience.count())) == 0) {
     ++lost;
     return;
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -17,7 +18,11 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 LogLevel logLevel();
 void setLogLevel(LogLevel level);
 void logLine(LogLevel level, std::string_view text);
-void writeLogLine(LogLevel level, std::string_view text);  // to stderr, unless that is full
+
+// To stderr. If that stays full, the line is lost, and a later line says how many were. Later lines
+// do not wait until one is written again.
+void writeLogLine(LogLevel level, std::string_view text);
+constexpr std::chrono::milliseconds kLogPatience{100};
 
 // From now on logLine() calls `sink`, with locks held, in the place of writeLogLine(). Null:
 // logLine() calls writeLogLine() again.

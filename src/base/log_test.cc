@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <climits>
 #include <string>
 
@@ -83,6 +84,20 @@ TEST_F(Log, AReaderThatHasStoppedHoldsUpNobody) {
       line.find(" error: somebody reads again (stderr was full, and 3 earlier lines are lost)\n"),
       std::string::npos)
       << line;
+}
+
+TEST_F(Log, OnlyTheFirstLostLineWaitsForTheReader) {
+  using Clock = std::chrono::steady_clock;
+  const FullStderr full;
+  const auto begin = Clock::now();
+  writeLogLine(LogLevel::kError, "a slow reader might come");
+  const auto first = Clock::now();
+  EXPECT_GE(first - begin, kLogPatience);
+  constexpr int kLines = 50;
+  for (int i = 0; i < kLines; ++i) writeLogLine(LogLevel::kError, "nobody reads this");
+  EXPECT_LT(Clock::now() - first, kLines * kLogPatience / 2);
+  full.read();
+  writeLogLine(LogLevel::kError, "somebody reads again");
 }
 
 TEST_F(Log, ALongLineIsCutToWhatAPipeTakesAtOnce) {
