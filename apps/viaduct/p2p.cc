@@ -158,8 +158,8 @@ class Run {
       : options_(options), settings_(settings), stop_(stop), report_(report) {}
 
   Status go() {
-    const Deadline until = options_.timeout;
     VIADUCT_TRY(Agent agent, Agent::open(settings_));
+    const Deadline until = options_.timeout;  // slow devices do not shorten it
     const p2p::Where where{options_.ip, options_.port};
     auto peer = agent.connect(where.text());
     if (!peer) return p2p::unreachable(peer.error(), where, !settings_.secret.empty());
