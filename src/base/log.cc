@@ -3,14 +3,16 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdint>
 #include <string>
 
 #include "base/environment.h"
+#include "base/poller.h"
 
 namespace viaduct::base {
 namespace {
@@ -31,6 +33,19 @@ std::atomic<LogLevel>& current() {
 
 std::atomic<LogSink> current_sink{nullptr};
 
+constexpr std::string_view kCut = " ...";
+
+// Signals do not end the wait.
+bool stderrHasRoom(std::chrono::milliseconds patience) {
+  const auto until = Clock::now() + patience;
+  pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  int ready = -1;
+  do {
+    ready = ::poll(&room, 1, Poller::milliseconds(until - Clock::now()));
+  } while (ready == -1 && errno == EINTR);
+  return ready != 0;
+}
+
 }  // namespace
 
 LogLevel logLevel() { return current().load(std::memory_order_relaxed); }
@@ -44,22 +59,22 @@ void logLine(LogLevel level, std::string_view text) {
 }
 
 // The caller may hold an agent's lock, so a reader of stderr that has stopped may hold it up only
-// once, and briefly: a slow reader loses nothing. A pipe that is ready takes PIPE_BUF bytes at
-// once.
+// once, and briefly: a slow reader loses nothing.
 void writeLogLine(LogLevel level, std::string_view text) {
   static std::atomic<std::uint64_t> lost{0};
-  pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  const auto patience = lost == 0 ? kLogPatience : std::chrono::milliseconds(0);
-  if (::poll(&ready, 1, static_cast<int>(patience.count())) == 0) {
+  if (!stderrHasRoom(lost == 0 ? kLogPatience : std::chrono::milliseconds(0))) {
     ++lost;
     return;
   }
   std::string line =
       fmt::format("viaduct[{}] {}: {}", ::getpid(), kNames[static_cast<std::size_t>(level)], text);
+  std::string end = "\n";
   if (const std::uint64_t before = lost.exchange(0); before != 0)
-    line += fmt::format(" (stderr was full, and {} earlier lines are lost)", before);
-  line.resize(std::min<std::size_t>(line.size(), PIPE_BUF - 1));
-  line += '\n';
+    end = fmt::format(" (stderr was full, and {} earlier lines are lost)\n", before);
+  // A pipe that is ready takes PIPE_BUF bytes at once.
+  const std::size_t longest = PIPE_BUF - end.size();
+  if (line.size() > longest) line.replace(longest - kCut.size(), std::string::npos, kCut);
+  line += end;
   // There is no place to report that the log cannot be written.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }

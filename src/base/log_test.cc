@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <climits>
+#include <csignal>
 #include <string>
 
 namespace viaduct::base {
@@ -106,7 +108,38 @@ TEST_F(Log, ALongLineIsCutToWhatAPipeTakesAtOnce) {
   writeLogLine(LogLevel::kError, std::string(10'000, 'x'));
   const std::string line = full.read();
   EXPECT_EQ(line.size(), std::size_t{PIPE_BUF});
-  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  EXPECT_EQ(line.find(" ...\n"), line.size() - 5);
+}
+
+TEST_F(Log, ALongLineStillSaysHowManyAreLost) {
+  const FullStderr full;
+  writeLogLine(LogLevel::kError, "nobody reads this");
+  full.read();
+  writeLogLine(LogLevel::kError, std::string(10'000, 'x'));
+  const std::string line = full.read();
+  EXPECT_EQ(line.size(), std::size_t{PIPE_BUF});
+  EXPECT_NE(line.find(" ... (stderr was full, and 1 earlier lines are lost)\n"), std::string::npos);
+}
+
+// A profiler's timer, for example.
+TEST_F(Log, SignalsDoNotEndTheWaitForTheReader) {
+  struct sigaction before{}, ignored{};
+  ignored.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGALRM, &ignored, &before), 0);
+  const itimerval every{.it_interval = {.tv_sec = 0, .tv_usec = 5'000},
+                        .it_value = {.tv_sec = 0, .tv_usec = 5'000}};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &every, nullptr), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const FullStderr full;
+    writeLogLine(LogLevel::kError, "nobody reads this");
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, kLogPatience);
+    full.read();
+    writeLogLine(LogLevel::kError, "somebody reads again");
+  }
+  const itimerval never{};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &never, nullptr), 0);
+  ASSERT_EQ(::sigaction(SIGALRM, &before, nullptr), 0);
 }
 
 }  // namespace
