@@ -87,7 +87,8 @@ std::shared_ptr<const PinState> AgentState::pinAt(std::uint64_t address) const {
 }
 
 void AgentState::keepUntilSettled(const std::string& peer, py::object memory) {
-  if (auto known = agent.peer(peer))
+  // Without a name, a device of this agent may still write there.
+  if (auto known = peer.empty() ? agent.self() : agent.peer(peer))
     unsettled_.emplace_back(*std::move(known), std::move(memory));
   else
     memory.release();  // leaked: a forgotten peer cannot tell whether it still writes there

@@ -168,6 +168,7 @@ bool Peers::closedSettled() {
 }
 
 bool Peers::settled() {
+  if (listener_ && !self()) return false;  // of an open agent, its own peer knows the devices
   return left() && std::ranges::all_of(peers_, [](const auto& peer) { return peer->settled(); });
 }
 

@@ -261,7 +261,7 @@ void Stages::freeLeftNow() {
   std::erase_if(leaving_, [this](LeavingRing& leaving) {
     if (!leaving.unpinned && !unpin(leaving)) return false;
     const auto peer = leaving.peer.lock();
-    return !peer || peer->settled();
+    return (!peer || peer->settled()) && (!leaving.stuck || peers_.settled());
   });
 }
 
@@ -278,6 +278,7 @@ bool Stages::unpin(LeavingRing& leaving) {
   const Status removed = basis_.pins().remove(leaving.memory->ring.pin);
   if (!removed && removed.error().code == Code::kBusy) return false;
   leaving.unpinned = true;
+  leaving.stuck = !removed;
   const std::span<std::byte> pages = leaving.memory->host.bytes();
   if (!pages.empty()) ::madvise(pages.data(), pages.size(), MADV_REMOVE);
   memory_.give(ringBytes());

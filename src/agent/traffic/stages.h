@@ -55,6 +55,7 @@ class Stages {
     std::weak_ptr<PeerImpl> peer;
     std::function<bool()> hops_ended;
     bool unpinned = false;
+    bool stuck = false;  // it is unpinned, but a device may still use it
   };
   std::uint64_t ringBytes() const { return shape_.chunk_bytes * shape_.chunks; }
   void freeLeftNow();
