@@ -9,7 +9,7 @@ Result<std::shared_ptr<const Context>> Context::retain(const Driver& driver,
   VIADUCT_TRY(Device device, driver.device(ordinal));
   CUcontext handle = nullptr;
   VIADUCT_CUDA_CHECK(driver, primaryCtxRetain, device.name, &handle, device.handle);
-  return endsOnDriverThread<const Context>(new Context(driver, std::move(device), handle));
+  return endsSoon<const Context>(new Context(driver, std::move(device), handle));
 }
 
 // A child of fork() has no context to release.

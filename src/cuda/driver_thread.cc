@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -18,8 +19,10 @@ namespace {
 // It never ends.
 class DriverThread {
  public:
+  using Number = std::uint64_t;  // of a piece of work, from 1 on
+
   // Takes the work, unless no thread can be started.
-  std::optional<WorkNumber> add(std::function<void()>& work, Duration expected) {
+  std::optional<Number> add(std::function<void()>& work, Duration expected) {
     if (isOfAParent()) return std::nullopt;
     const std::lock_guard lock(mutex_);
     if (!started_ && !start()) return std::nullopt;
@@ -27,7 +30,7 @@ class DriverThread {
     changed_.notify_all();
     return ++added_;
   }
-  bool isDone(WorkNumber number) {
+  bool isDone(Number number) {
     const std::lock_guard lock(mutex_);
     return done_ >= number;
   }
@@ -37,7 +40,7 @@ class DriverThread {
   }
   void wait() {
     std::unique_lock lock(mutex_);
-    const WorkNumber last = added_;
+    const Number last = added_;
     const auto until = Clock::now() + kPatience;
     while (done_ < last) {
       const auto next = done_ == begun_ ? until : std::min(until, overdue_);
@@ -52,6 +55,7 @@ class DriverThread {
     std::erase_if(bells_, [](const auto& one) { return one.expired(); });
     bells_.push_back(bell);
   }
+  // Whether the caller is one of these threads.
   static bool isHere() { return is_here_; }
 
  private:
@@ -97,35 +101,45 @@ class DriverThread {
   std::condition_variable changed_;
   bool started_ = false;
   std::deque<Job> queue_;
-  WorkNumber added_ = 0, begun_ = 0, done_ = 0;
+  Number added_ = 0, begun_ = 0, done_ = 0;
   Clock::time_point overdue_ = {};  // when the work that was begun last counts as hanging
   std::vector<std::weak_ptr<EndBell>> bells_;
 };
 thread_local bool DriverThread::is_here_ = false;
 
-DriverThread& driverThread() {
+DriverThread& registrar() {
+  static auto& the_thread = *new DriverThread;
+  return the_thread;
+}
+
+DriverThread& ender() {
   static auto& the_thread = *new DriverThread;
   return the_thread;
 }
 
 }  // namespace
 
-std::optional<WorkNumber> onDriverThread(std::function<void()> work, Duration expected) {
-  return driverThread().add(work, expected);
+bool onRegistrar(std::function<void()> work, Duration expected) {
+  return registrar().add(work, expected).has_value();
 }
 
-bool isDone(WorkNumber number) { return driverThread().isDone(number); }
+bool registrarHangs() { return registrar().hangs(); }
 
-bool driverThreadHangs() { return driverThread().hangs(); }
+void awaitRegistrar() { registrar().wait(); }
 
-void awaitDriverThread() { driverThread().wait(); }
-
-WorkNumber endLater(std::function<void()> end, Duration expected) {
-  const auto number = DriverThread::isHere() ? std::nullopt : driverThread().add(end, expected);
+EndNumber endLater(std::function<void()> end) {
+  const auto number = DriverThread::isHere() ? std::nullopt : ender().add(end, {});
   if (!number) end();
   return number.value_or(0);
 }
 
-void addBell(const std::shared_ptr<EndBell>& bell) { driverThread().addBell(bell); }
+bool isEnded(EndNumber number) { return ender().isDone(number); }
+
+void awaitEnds() { ender().wait(); }
+
+void addBell(const std::shared_ptr<EndBell>& bell) {
+  registrar().addBell(bell);
+  ender().addBell(bell);
+}
 
 }  // namespace viaduct::cuda

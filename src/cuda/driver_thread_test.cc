@@ -4,33 +4,47 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "cuda/driver_thread_testing.h"
 
 namespace viaduct::cuda {
 namespace {
 
+// A thread, as LongWork uses it.
+struct Thread {
+  void (*const start)(std::function<void()> work);
+  void (*const wait_for_all)();
+};
+const Thread kEnder{[](auto work) { endLater(std::move(work)); }, &testing::waitForEnds};
+const Thread kRegistrar{[](auto work) { EXPECT_TRUE(onRegistrar(std::move(work))); },
+                        &testing::waitForRegistrar};
+const Thread kPatientRegistrar{
+    [](auto work) { EXPECT_TRUE(onRegistrar(std::move(work), std::chrono::hours(1))); },
+    &testing::waitForRegistrar};
+
 // Work that lasts until the object's end.
 class LongWork {
  public:
-  explicit LongWork(Duration expected = {}) {
-    const auto work = [this] {
+  explicit LongWork(const Thread& thread) : thread_(thread) {
+    thread.start([this] {
       begun_.set_value();
       over_.get_future().wait();
-    };
-    EXPECT_TRUE(onDriverThread(work, expected));
+    });
     begun_.get_future().wait();
   }
   ~LongWork() {
     over_.set_value();
-    testing::waitForDriverThread();
+    thread_.wait_for_all();
   }
   LongWork(const LongWork&) = delete;
   LongWork& operator=(const LongWork&) = delete;
 
  private:
+  const Thread& thread_;
   std::promise<void> begun_, over_;
 };
 
@@ -39,9 +53,9 @@ TEST(CudaDriverThread, WorkRingsTheBells) {
   ASSERT_TRUE(bell->open());
   addBell(bell);
   std::thread::id where;
-  const WorkNumber number = endLater([&] { where = std::this_thread::get_id(); });
-  testing::waitForDriverThread();
-  EXPECT_TRUE(isDone(number));
+  const EndNumber number = endLater([&] { where = std::this_thread::get_id(); });
+  testing::waitForEnds();
+  EXPECT_TRUE(isEnded(number));
   EXPECT_NE(where, std::this_thread::get_id());
   EXPECT_NE(where, std::thread::id());
   EXPECT_TRUE(bell->rung());
@@ -53,39 +67,65 @@ TEST(CudaDriverThread, AnEndThatEndsAnotherThingDoesSoAtOnce) {
     EXPECT_EQ(endLater([&] { inner = true; }), 0U);
     EXPECT_TRUE(inner);
   });
-  testing::waitForDriverThread();
+  testing::waitForEnds();
   EXPECT_TRUE(inner);
 }
 
-TEST(CudaDriverThread, ACallThatLastsHoldsUpNoEnd) {
-  auto object = endsOnDriverThread(new std::shared_ptr<int>(std::make_shared<int>(7)));
-  const std::weak_ptr<int> inside = *object;
+// An object whose end can be seen.
+struct Seen {
+  explicit Seen(bool& saw) : ended(saw) {}
+  ~Seen() { ended = true; }
+  Seen(const Seen&) = delete;
+  Seen& operator=(const Seen&) = delete;
+  bool& ended;
+};
+
+TEST(CudaDriverThread, AnEndThatLastsHoldsUpNoOwner) {
+  bool ended = false;
+  auto object = endsSoon(new Seen(ended));
   const auto begun = Clock::now();
   {
-    const LongWork hangs;
+    const LongWork hangs(kEnder);
     object.reset();
     EXPECT_GE(Clock::now(), begun + kPatience);
-    EXPECT_TRUE(driverThreadHangs());
-    EXPECT_FALSE(inside.expired());
+    EXPECT_FALSE(ended);
   }
-  EXPECT_TRUE(inside.expired());
+  EXPECT_TRUE(ended);
 }
 
-TEST(CudaDriverThread, WorkThatIsExpectedToLastHoldsUpNoEndEither) {
-  auto object = endsOnDriverThread(new int(7));
-  const LongWork lasts(std::chrono::hours(1));
-  object.reset();
-  EXPECT_FALSE(driverThreadHangs());
+TEST(CudaDriverThread, ManyEndsBehindOneThatLastsHoldUpNobody) {
+  constexpr int kMany = 40;
+  bool ended = false;
+  const LongWork hangs(kEnder);
+  const auto begun = Clock::now();
+  for (int i = 0; i < kMany; ++i) endsLater(new Seen(ended)).reset();
+  EXPECT_LT(Clock::now(), begun + kMany * kPatience / 2);
+  EXPECT_FALSE(ended);
 }
 
-// The mutex may be locked in the child, and the thread is not there.
+TEST(CudaDriverThread, ARegistrationThatLastsHoldsUpNoEnd) {
+  bool ended = false;
+  const LongWork lasts(kPatientRegistrar);
+  endsLater(new Seen(ended)).reset();
+  testing::waitForEnds();
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(registrarHangs());
+}
+
+TEST(CudaDriverThread, ARegistrationThatLastsTooLongHangs) {
+  const LongWork hangs(kRegistrar);
+  awaitRegistrar();
+  EXPECT_TRUE(registrarHangs());
+}
+
+// The mutexes may be locked in the child, and the threads are not there.
 TEST(CudaDriverThread, AChildOfForkEndsThingsItself) {
-  const LongWork hangs;
+  const LongWork hangs(kEnder), registers(kRegistrar);
   const pid_t child = ::fork();
   if (child == 0) {
     bool ended = false;
     endLater([&] { ended = true; });
-    ::_exit(ended && !onDriverThread([] {}) ? 0 : 1);
+    ::_exit(ended && !onRegistrar([] {}) ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -1,4 +1,4 @@
-// For tests of what ends on the driver thread.
+// For tests of the driver's threads.
 #pragma once
 
 #include <future>
@@ -8,10 +8,15 @@
 
 namespace viaduct::cuda::testing {
 
-// Waits until the driver thread has done all earlier work.
-inline void waitForDriverThread() {
+// Wait until the thread has done all earlier work.
+inline void waitForRegistrar() {
   const auto over = std::make_shared<std::promise<void>>();
-  onDriverThread([over] { over->set_value(); });
+  onRegistrar([over] { over->set_value(); });
+  over->get_future().wait();
+}
+inline void waitForEnds() {
+  const auto over = std::make_shared<std::promise<void>>();
+  endLater([over] { over->set_value(); });
   over->get_future().wait();
 }
 

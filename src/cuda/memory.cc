@@ -146,7 +146,7 @@ Status checkAlive(const Context& context, const MemoryRange& range) {
 
 Result<std::shared_ptr<const Allocation>> Allocation::make(std::shared_ptr<const Context> context,
                                                            std::uint64_t bytes) {
-  const auto out = endsOnDriverThread(new Allocation(std::move(context)));
+  const auto out = endsSoon(new Allocation(std::move(context)));
   out->bytes_ = bytes;
   VIADUCT_TRY(const auto current, Current::of(*out->context_));
   VIADUCT_CHECK(out->context_->device().posix_fd ? out->makeShareable() : out->makeLegacy());

@@ -150,7 +150,8 @@ TEST_F(CudaFailure, AKernelOfTheProgramThatHangsDoesNotHoldUpTheEnd) {
   const auto settled = closed.get();
   EXPECT_FALSE(settled()) << "the host memory is still registered";
   fakeCudaPause(false);
-  cuda::testing::waitForDriverThread();
+  cuda::testing::waitForRegistrar();
+  cuda::testing::waitForEnds();
   EXPECT_TRUE(settled());
   EXPECT_GT(fakeCudaCount("cuStreamDestroy"), destroyed) << "of the other backend";
 }
@@ -166,7 +167,7 @@ TEST_F(CudaFailure, UnpinningGivesUpHostMemoryThatTheDriverCannotUnregister) {
   const auto settled = link().settling();
   EXPECT_FALSE(settled());
   fakeCudaPause(false);
-  cuda::testing::waitForDriverThread();
+  cuda::testing::waitForRegistrar();
   EXPECT_TRUE(settled());
 }
 

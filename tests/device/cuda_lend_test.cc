@@ -178,7 +178,7 @@ TEST_F(CudaLend, NothingIsLeftOfAMappingAfterTheSession) {
   EXPECT_EQ(move(OpKind::kWrite, blocks(near.address, far.address, kMiB, 1)), std::nullopt);
   const auto settled = pair_->ends[1].link->settling();
   for (LinkEnd& end : pair_->ends) end.link->close(pair_->done[0]);
-  EXPECT_TRUE(settled());
+  EXPECT_TRUE(pair_->run(settled));
   EXPECT_TRUE(withdraw(*b_, 0));
 }
 

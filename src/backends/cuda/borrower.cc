@@ -133,8 +133,9 @@ Status Borrower::map(const LenderPin& one) {
   auto buffer = std::make_shared<DeviceBuffer>();
   buffer->context = gpu->context();
   buffer->facts.memory_class = one.key.memory_class;
-  // The lifeline closes after the mapping, so this object ends on the driver thread.
-  auto memory = endsOnDriverThread(new PinnedMemory(
+  // The lifeline closes after the mapping, so both end together. Nobody waits for that, because an
+  // ended session ends many at once.
+  auto memory = endsLater(new PinnedMemory(
       Segment::gpu(gpu->context()->ordinal(), one.info.address, one.info.bytes), buffer));
   const CUdeviceptr here = mapping->address();
   memory->borrowed = {.lifeline = lifeline_, .mapping = std::move(mapping), .shift = here - from};
@@ -191,7 +192,7 @@ void Borrower::giveBack() {
       if (one.memory->inUse()) return false;
       one.closing = endLater([memory = std::exchange(one.memory, {})] {});
     }
-    if (!isDone(one.closing)) return false;
+    if (!isEnded(one.closing)) return false;
     say({one.number});
     return true;
   });

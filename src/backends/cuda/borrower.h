@@ -65,7 +65,7 @@ class Borrower {
   struct LeavingPin {
     std::uint64_t number = 0;
     std::shared_ptr<PinnedMemory> memory = {};  // null: its mapping is closed, or is being closed
-    WorkNumber closing = 0;
+    EndNumber closing = 0;
   };
   LenderPin* find(std::uint64_t number);
   Status map(const LenderPin& one);

@@ -164,7 +164,9 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
   }
   collect();
   const bool used_here = !isFree(memory);
-  const bool registers = memory->registration == RegistrationState::kPending;
+  // A registration may end while this function looks, and then a later call finds the pin free.
+  const bool registers =
+      memory->registration == RegistrationState::kPending || (used_here && !memory->inUse());
   const std::string peers = lent_to(*memory);
   const bool stuck = used_here || !peers.empty();
   Error why{.code = Code::kBusy,
@@ -174,7 +176,7 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
                                   : "a peer still maps the memory",
             .peer = peers,
             .device = "cuda"};
-  const bool ends_soon = registers && !driverThreadHangs();
+  const bool ends_soon = registers && !registrarHangs();
   if (stuck && (ends_soon || Clock::now() < *place.leaving + grace_)) return why;
   place = {};
   if (!stuck) return Ok{};

@@ -91,7 +91,7 @@ class Copier final : private move::Carrier {
   // Withdraws all pins, and waits a limited time for the batches in flight. False: a GPU still
   // works on some of them.
   bool stop();
-  // Whether the driver thread has work for pins that were withdrawn.
+  // Whether the registrar has work for pins that were withdrawn.
   bool unregisters() const;
 
  private:

@@ -124,7 +124,7 @@ std::function<bool()> CudaBackend::close() {
     base::log(base::LogLevel::kError,
               "cuda: a GPU has not ended a copy; its streams stay open until it has");
   auto settled = Copier::settling(copier_);
-  while (!settled() && copier_->unregisters() && !driverThreadHangs()) awaitDriverThread();
+  while (!settled() && copier_->unregisters() && !registrarHangs()) awaitRegistrar();
   return settled;
 }
 
@@ -141,7 +141,6 @@ std::unique_ptr<core::Link> CudaBackend::link(core::LinkSeed seed, core::LinkHos
   return std::make_unique<CudaLink>(*this, std::move(seed), host);
 }
 
-// Opens the bell and watches it, at the first call: when the first memory of a GPU is pinned.
 Status CudaBackend::listen() {
   if (watch_ != 0) return Ok{};
   VIADUCT_CHECK(bell_->open());

@@ -43,6 +43,8 @@ class CudaBackend final : public core::Backend {
   void enlist(CudaLink* link) { links_.push_back(link); }
   void dismiss(CudaLink* link) { std::erase(links_, link); }
   void adopt(std::shared_ptr<Lender> lender);
+  // Opens the bell and watches it, at the first call.
+  Status listen();
   void ring() { bell_->ring(); }
   // After a short pause, has the agent look once more for ended batches whose callbacks have not
   // come.
@@ -54,8 +56,6 @@ class CudaBackend final : public core::Backend {
   Status use(const PinnedMemory& memory);
 
  private:
-  Status listen();
-
   base::Poller& poller_;
   const std::shared_ptr<EndBell> bell_;
   const std::shared_ptr<OpenGpus> gpus_;

@@ -50,7 +50,10 @@ Status CudaLink::handle(std::span<const std::byte> message, std::vector<core::Fd
   const auto* const offer = std::get_if<MemoryOffer>(&decoded);
   if (!borrower_ || (offer == nullptr && !fds.empty()))
     return Error{.code = Code::kProtocol, .operation = "cuda link", .detail = "unexpected message"};
-  if (offer != nullptr) return borrower_->receive(*offer, std::move(fds));
+  if (offer != nullptr) {
+    VIADUCT_CHECK(backend_.listen());  // jobs wait for the memory, and then for the registrar
+    return borrower_->receive(*offer, std::move(fds));
+  }
   if (const auto* wanted = std::get_if<MemoryWanted>(&decoded))
     lender_->lend(wanted->pin, backend_.pinned(wanted->pin, *seed_.rights));
   else if (const auto* refused = std::get_if<MemoryRefused>(&decoded))

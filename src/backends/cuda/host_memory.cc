@@ -15,7 +15,7 @@ namespace {
 
 using RegistrationState = PinnedMemory::RegistrationState;
 
-// The live registrations of this process. Threads: the driver thread only.
+// The live registrations of this process. Threads: the registrar only.
 class LiveRegistrations {
  public:
   // One that contains the memory.
@@ -68,8 +68,7 @@ Result<std::shared_ptr<const HostRegistration>> registerPages(
     context->api().memHostUnregister(at);
     return context->error(CallName::memHostGetDevicePointer, found);
   }
-  return endsOnDriverThread<const HostRegistration>(
-      new HostRegistration(context, start, bytes, device), usualTime(bytes));
+  return endsSoon<const HostRegistration>(new HostRegistration(context, start, bytes, device));
 }
 
 RegistrationState registered(PinnedMemory& memory, const std::shared_ptr<const Context>& context,
@@ -111,20 +110,19 @@ void registerHost(const std::shared_ptr<PinnedMemory>& memory,
                   const std::shared_ptr<const Context>& context, std::uint64_t most) {
   RegistrationState none = RegistrationState::kNone;
   if (!memory->registration.compare_exchange_strong(none, RegistrationState::kPending)) return;
-  const auto added = onDriverThread(
-      [memory, context, most] {
-        const PinUse use(*memory);
-        memory->registration.store(use ? registered(*memory, context, most)
-                                       : RegistrationState::kRefused);
-      },
-      usualTime(memory->bytes));
-  if (!added) memory->registration.store(RegistrationState::kRefused);
+  const auto run = [memory, context, most] {
+    RegistrationState end = RegistrationState::kRefused;
+    if (const PinUse use(*memory); use) end = registered(*memory, context, most);
+    memory->registration.store(end);  // after the use, so that the pin is free at once
+  };
+  if (!onRegistrar(run, usualTime(memory->bytes)))
+    memory->registration.store(RegistrationState::kRefused);
 }
 
 bool unregisterHost(const std::shared_ptr<PinnedMemory>& memory) {
   RegistrationState done = RegistrationState::kDone;
   if (memory->registration.compare_exchange_strong(done, RegistrationState::kPending))
-    onDriverThread(
+    onRegistrar(
         [memory] {
           memory->registered.reset();
           memory->registration.store(RegistrationState::kRefused);

@@ -1,4 +1,4 @@
-// Registers host memory with the driver, on the driver thread, so that GPUs copy from and to it
+// Registers host memory with the driver, on the registrar, so that GPUs copy from and to it
 // directly. Threads: any.
 #pragma once
 

@@ -50,7 +50,7 @@ Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32
                                                AutoSize kernel_below,
                                                const std::shared_ptr<EndBell>& bell) {
   VIADUCT_TRY(auto context, Context::retain(driver, ordinal));
-  const auto out = endsOnDriverThread(new OpenGpu(std::move(context)));
+  const auto out = endsSoon(new OpenGpu(std::move(context)));
   if (kernel_below != std::uint64_t{0}) {
     // With 0 the copy engines copy everything, and no kernel is needed.
     auto loaded = GpuKernel::load(out->context_, kCopyRowsPtx, "viaduct_copy_rows");

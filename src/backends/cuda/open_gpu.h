@@ -56,7 +56,7 @@ class OpenGpu {
 
  private:
   explicit OpenGpu(std::shared_ptr<const Context> context)
-      : context_(std::move(context)), summer_(endsOnDriverThread(new BlockSummer(context_))) {}
+      : context_(std::move(context)), summer_(endsSoon(new BlockSummer(context_))) {}
   Status measure();
 
   enum class PeerAccess : std::uint8_t { kUnknown, kYes, kNo };

@@ -34,7 +34,7 @@ class LegacyMapping final : public PeerMapping {
     };
     CUresult opened = open();
     if (opened == CUresult::kAlreadyMapped) {  // the last mapping is being closed
-      awaitDriverThread();
+      awaitEnds();
       opened = open();
     }
     if (opened != CUresult::kSuccess) return context_->error(CallName::ipcOpenMemHandle, opened);
@@ -116,7 +116,7 @@ Result<std::shared_ptr<const PeerMapping>> openLegacy(const std::shared_ptr<cons
     std::erase_if(all, [](const auto& one) { return one.second.expired(); });
     auto& known = all[{context->device().handle, range.handle, range.buffer_id}];
     if (auto live = known.lock()) return live;
-    auto fresh = endsOnDriverThread(new LegacyMapping(context));
+    auto fresh = endsSoon(new LegacyMapping(context));
     VIADUCT_CHECK(fresh->open(handle, range.bytes));
     known = fresh;
     return std::shared_ptr<const PeerMapping>(std::move(fresh));
@@ -143,7 +143,7 @@ Result<std::shared_ptr<const PeerMapping>> mapMemory(const std::shared_ptr<const
                  .detail = "this GPU cannot map descriptors",
                  .device = context->device().name};
   const std::uint64_t bytes = ranges.back().base + ranges.back().bytes - ranges.front().base;
-  auto out = endsOnDriverThread(new VirtualMapping(context, bytes));
+  auto out = endsSoon(new VirtualMapping(context, bytes));
   VIADUCT_CHECK(out->map(ranges, fds));
   return std::shared_ptr<const PeerMapping>(std::move(out));
 }
