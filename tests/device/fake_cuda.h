@@ -35,7 +35,7 @@ inline std::uint64_t fakeCudaCount(const char* call) {
   return fakeCudaFunction<std::uint64_t(const char*)>("fakeCudaCount")(call);
 }
 // The number of "contexts" that are retained, and of existing "memory", "host memory",
-// "reservations", "streams", "events", "handles" or "modules".
+// "reservations", "streams", "events", "handles" or "modules". "copies": those that have not begun.
 inline std::uint64_t fakeCudaHeld(const char* what) {
   return fakeCudaFunction<std::uint64_t(const char*)>("fakeCudaHeld")(what);
 }

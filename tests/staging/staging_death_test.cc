@@ -241,7 +241,7 @@ class GpuHangs : public StagingDies {
     Storm storm(*transfer);
     waitForStage(*transfer);
     fakeCudaPause(true);
-    waitUntil([] { return fakeCudaHeld("work") != 0; });
+    waitUntil([] { return fakeCudaHeld("copies") != 0; });
     strike();
     ASSERT_TRUE(storm.failure(60s)) << "the transfer still runs";
   }

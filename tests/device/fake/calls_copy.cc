@@ -50,6 +50,7 @@ CUresult enqueueCopy(World& world, Context& context, const Ends& ends, std::size
     if (overruns(world, bytes)) ends.to.at[bytes] ^= std::byte{1};
     return result;
   };
+  work.is_copy = true;
   return enqueue(world, context, stream, std::move(work), &moment);
 }
 

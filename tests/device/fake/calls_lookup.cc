@@ -100,8 +100,8 @@ FAKE_CUDA_EXPORT std::uint64_t fakeCudaHeld(const char* what) {
   if (name == "streams") held = one.streams.size();
   if (name == "events") held = one.events.size();
   if (name == "handles") held = one.handles.size();
-  if (name == "work")
-    for (const auto& [handle, stream] : one.streams.objects()) held += stream->queued();
+  if (name == "copies")
+    for (const auto& [handle, stream] : one.streams.objects()) held += stream->queuedCopies();
   if (name == "modules") held = one.modules.size();
   return held;
 }

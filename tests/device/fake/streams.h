@@ -2,6 +2,7 @@
 // order, after random delays. Threads: any that hold the world's lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -31,6 +32,7 @@ struct Work {
   std::function<CUresult()> run = {};
   std::vector<Moment> after = {};
   bool always = false;
+  bool is_copy = false;
 };
 
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -47,7 +49,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool blocking() const { return blocking_; }
   Moment last() { return Moment{shared_from_this(), added_}; }
   std::uint64_t done() const { return done_; }
-  std::size_t queued() const { return queue_.size(); }  // work that has not begun
+  std::size_t queuedCopies() const { return std::ranges::count_if(queue_, &Work::is_copy); }
 
  private:
   void work();
