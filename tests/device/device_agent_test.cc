@@ -344,5 +344,22 @@ TEST_F(DeviceAgents, MemoryThatTheDriverHasAfterTheEndIsNotFreeYet) {
   while (!self.settled()) std::this_thread::yield();
 }
 
+// No link is left that could tell what the GPU does.
+TEST_F(DeviceDirect, MemoryThatTheDriverHasStaysThoughThePeerHasGone) {
+  const Pin card = gpu(*a_, kMiB, "", 0);
+  std::optional<Pin> memory = host(*a_, kMiB, "");
+  std::byte* const bytes = memory->data();
+  {
+    const Pin there = gpu(*b_, kMiB, "there", 0);
+    ASSERT_TRUE(move(OpKind::kWrite, all(memory->info()), all(atB("there"))));
+  }
+  ASSERT_GE(fakeCudaCount("cuMemHostRegister"), 1U);
+  b_peer_.reset();
+  b_.reset();
+  hangProgram(card.info().address, card.info().address + 1);
+  memory.reset();
+  EXPECT_EQ(::msync(bytes, kMiB, MS_ASYNC), 0) << "it is unmapped";
+}
+
 }  // namespace
 }  // namespace viaduct::testing
