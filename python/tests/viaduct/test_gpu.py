@@ -1,6 +1,10 @@
 """Tests memory of GPUs over a driver that behaves as CUDA's, whose memory no CPU can touch."""
 
+import ctypes
+import gc
 import os
+import time
+import weakref
 
 import numpy
 import pytest
@@ -66,3 +70,34 @@ def test_the_wrong_gpu_and_a_view_are_refused(agent):
         agent.pin((memory.address, 16), device=0)
     with pytest.raises(viaduct.UnsupportedError, match="no pointer of the CPU"):
         memoryview(memory)
+
+
+def test_a_gpu_that_hangs_keeps_the_array_of_a_released_pin(agent):
+    class Array(numpy.ndarray):
+        pass
+
+    hang = ctypes.CDLL(DRIVER).fakeCudaPause
+    memory = numpy.zeros(4096, "uint8").view(Array)
+    gone = weakref.ref(memory)
+    there = agent.allocate(4096, "there", device=0)
+    pin = agent.pin(memory, "array")
+    me = reach(agent)
+    transfer = agent.plan("read", me, there, me.pin("array", timeout=10))
+    transfer.post()
+    transfer.wait(10)
+    hang(1)
+    try:
+        transfer.post()
+        with pytest.raises(viaduct.PeerLostError, match="Agent.self"):
+            pin.release()
+        del memory, pin, transfer
+        gc.collect()
+        assert gone() is not None
+    finally:
+        hang(0)
+    deadline = time.monotonic() + 20
+    while not me.settled and time.monotonic() < deadline:
+        time.sleep(0.001)
+    agent.allocate(4096)  # the next pin looks for memory that is free now
+    gc.collect()
+    assert gone() is None
