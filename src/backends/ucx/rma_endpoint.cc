@@ -23,20 +23,22 @@ Result<std::unique_ptr<RmaEndpoint>> RmaEndpoint::open(const Context& context) {
 }
 
 RmaEndpoint::~RmaEndpoint() {
-  letFirstMessagesLeave();
+  letFirstMessageLeave();
   closeEndpoint();
   for (const auto& [generation, key] : keys_) retired_.push_back(key);
   sweep();  // UCX requires that keys are destroyed before the worker
   closeWorker();
 }
 
-// Makes progress until kAnswer after join(). Over RDMA, UCX 1.13 ends the process if an endpoint is
-// closed before its first message, or its answer to the peer's, has left. No function says whether
-// the answer has: docs/gotchas/ucx.md.
-void RmaEndpoint::letFirstMessagesLeave() {
-  if (ep_ == nullptr || !context_.rdmaOnly()) return;
+// Makes progress until the endpoint's first message has been sent, or until kAnswer after join().
+// Over RDMA, UCX 1.13 ends the process if an endpoint is closed before that. The message needs the
+// peer's answer over ud: docs/gotchas/ucx.md.
+void RmaEndpoint::letFirstMessageLeave() {
+  if (ep_ == nullptr || reached_ || broken_ || !context_.rdmaOnly()) return;
+  Flush answer = flush();
   const auto until = joined_at_ + kAnswer;
-  while (!broken_ && Clock::now() < until) progress();
+  while (!ended(answer) && !broken_ && Clock::now() < until) progress();
+  letGo(answer);
 }
 
 bool RmaEndpoint::refused(ucs_status_t status) {
@@ -97,11 +99,15 @@ Flush RmaEndpoint::flush() {
 
 bool RmaEndpoint::ended(Flush& flush) {
   if (broken_) return false;
-  if (flush.request == nullptr) return true;
+  if (flush.request == nullptr) {
+    reached_ = true;
+    return true;
+  }
   const ucs_status_t status = ucx_.ucp_request_check_status(flush.request);
   if (status == UCS_INPROGRESS) return false;
   letGo(flush);
   if (status != UCS_OK) breakWith(status);
+  reached_ = reached_ || status == UCS_OK;
   return status == UCS_OK;
 }
 

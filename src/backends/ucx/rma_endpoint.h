@@ -36,8 +36,9 @@ class RmaEndpoint final : public UcxEndpoint {
     return true;
   }
   bool refused(ucs_status_t status);
-  void letFirstMessagesLeave();
+  void letFirstMessageLeave();
 
+  bool reached_ = false;  // a flush has ended, so the peer's endpoint has answered
   ucp_request_param_t params_{};
   std::unordered_map<std::uint32_t, ucp_rkey_h> keys_;
   std::vector<ucp_rkey_h> retired_;
