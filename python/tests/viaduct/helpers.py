@@ -5,8 +5,18 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 LONG = 30  # seconds; a longer wait means that a call hangs, even on a busy machine
+
+
+
+def wait_until(done):
+    """Polls for something that has no call to wait for it, for LONG at most."""
+    until = time.monotonic() + LONG
+    while not done() and time.monotonic() < until:
+        time.sleep(0.001)
+
 
 SERVER = """
     import sys, viaduct

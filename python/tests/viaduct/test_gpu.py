@@ -3,11 +3,11 @@
 import ctypes
 import gc
 import os
-import time
 import weakref
 
 import numpy
 import pytest
+from helpers import wait_until
 
 import viaduct
 
@@ -95,9 +95,7 @@ def test_a_gpu_that_hangs_keeps_the_array_of_a_released_pin(agent):
         assert gone() is not None
     finally:
         hang(0)
-    deadline = time.monotonic() + 20
-    while not me.settled and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: me.settled)
     agent.allocate(4096)  # the next pin looks for memory that is free now
     gc.collect()
     assert gone() is None

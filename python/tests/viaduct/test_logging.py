@@ -3,18 +3,15 @@
 import logging
 import subprocess
 import sys
-import time
 
 import pytest
-from helpers import LONG, Server
+from helpers import LONG, Server, wait_until
 
 import viaduct
 
 
 def await_line(caplog, text):
-    until = time.monotonic() + LONG
-    while text not in caplog.text and time.monotonic() < until:
-        time.sleep(0.005)
+    wait_until(lambda: text in caplog.text)
     return [record for record in caplog.records if text in record.getMessage()]
 
 
