@@ -2,6 +2,7 @@
 
 #include <viaduct/deadline.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace viaduct::ucx {
@@ -10,6 +11,9 @@ namespace {
 // The longest wait for the peer's answer, counted from join(). Devices that reach each other answer
 // within milliseconds. The agent's lock is held meanwhile.
 constexpr auto kAnswer = std::chrono::milliseconds(500);
+// At least so much of it follows the start of the close. The agent's thread may have waited for its
+// other endpoints until then, and have made no progress on this one.
+constexpr auto kLastProgress = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -30,13 +34,13 @@ RmaEndpoint::~RmaEndpoint() {
   closeWorker();
 }
 
-// Makes progress until the endpoint's first message has been sent, or until kAnswer after join().
-// Over RDMA, UCX 1.13 ends the process if an endpoint is closed before that. The message needs the
-// peer's answer over ud: docs/gotchas/ucx.md.
+// Makes progress until the endpoint's first message has been sent, or for kAnswer after join() and
+// kLastProgress from now. Over RDMA, UCX 1.13 ends the process if an endpoint is closed before
+// that. The message needs the peer's answer over ud: docs/gotchas/ucx.md.
 void RmaEndpoint::letFirstMessageLeave() {
   if (ep_ == nullptr || reached_ || broken_ || !context_.rdmaOnly()) return;
   Flush answer = flush();
-  const auto until = joined_at_ + kAnswer;
+  const auto until = std::max(joined_at_ + kAnswer, Clock::now() + kLastProgress);
   while (!ended(answer) && !broken_ && Clock::now() < until) progress();
   letGo(answer);
 }
