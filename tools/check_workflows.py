@@ -2,8 +2,8 @@
 """Fails when a workflow or template for GitHub does more than call ./dev, or calls what ./dev does not have.
 
 A workflow may use actions/checkout and run commands of ./dev. It reads the repository and writes nothing: it has no
-secret, no write permission, and no text of an issue or pull request within a command. Each template is a form with
-unique fields, and those for faults ask for the version and the doctor.
+secret, no write permission, and no text of an issue or pull request within a command. Each template of an issue is a
+form with unique fields. Those for faults, and that of a pull request, ask for the version and the doctor.
 
 usage: check_workflows.py [ROOT]
 """
@@ -18,7 +18,8 @@ MAY_USE = re.compile(r"actions/checkout@v\d+$")
 MAY_RUN = re.compile(r"\./dev ([a-z]+)((?: (?:--)?[a-z0-9]+| \$\{\{ matrix\.[a-z]+ \}\})*)$")
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 MAY_EXPAND = re.compile(r"(matrix\.[a-z]+|github\.ref)$")
-ASKED_IN = {"fault.yml": ("viaduct version --json", "viaduct doctor snapshot"), "slow.yml": ("viaduct version --json", "viaduct doctor snapshot")}
+ASKS = ("ISSUE_TEMPLATE/fault.yml", "ISSUE_TEMPLATE/slow.yml", "pull_request_template.md")
+ASKED_FOR = ("viaduct version --json", "viaduct doctor snapshot")
 
 
 def load(path):
@@ -83,9 +84,6 @@ def template(path):
     ids = [field["id"] for field in document.get("body", []) if "id" in field]
     if len(ids) != len(set(ids)):
         yield "two fields have one id"
-    for words in ASKED_IN.get(path.name, ()):
-        if words not in path.read_text():
-            yield f"does not ask for `{words}`"
 
 
 def complaints(root, dev_help):
@@ -94,9 +92,9 @@ def complaints(root, dev_help):
         yield from (f"{path.relative_to(root)}: {one}" for one in workflow(dev_help, path))
     for path in sorted(folder.glob("ISSUE_TEMPLATE/*.y*ml")):
         yield from (f"{path.relative_to(root)}: {one}" for one in template(path))
-    for name in ASKED_IN:
-        if not (folder / "ISSUE_TEMPLATE" / name).exists():
-            yield f".github/ISSUE_TEMPLATE/{name} is missing"
+    for name in ASKS:
+        text = (folder / name).read_text() if (folder / name).exists() else ""
+        yield from (f".github/{name}: does not ask for `{words}`" for words in ASKED_FOR if words not in text)
 
 
 if __name__ == "__main__":

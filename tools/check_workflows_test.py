@@ -48,6 +48,7 @@ class Workflows(unittest.TestCase):
             ("ISSUE_TEMPLATE/fault.yml", "viaduct doctor snapshot", "nothing"),
             ("ISSUE_TEMPLATE/slow.yml", "viaduct version --json", "nothing"),
             ("ISSUE_TEMPLATE/fault.yml", "id: what", "id: log"),
+            ("pull_request_template.md", "viaduct version --json", "nothing"),
         ):
             with self.subTest(f"{name}: {new}"):
                 self.assertNotEqual(self.found(name, old, new), [])
