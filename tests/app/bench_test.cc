@@ -339,6 +339,48 @@ TEST_F(BenchCommand, ThePageOfTheResultFileNamesTheSettings) {
             wordsInCode(text.substr(of_agent + 7, end - of_agent - 7)));
 }
 
+// The fields in the table of a section. Of "pairs[]" and "path[].way" these are "pairs" and "path".
+std::set<std::string> fieldsIn(const std::string& page, const std::string& heading) {
+  std::set<std::string> out;
+  std::istringstream lines(page.substr(page.find(heading + "\n") + heading.size() + 1));
+  for (std::string line; std::getline(lines, line) && !line.starts_with('#');) {
+    if (!line.starts_with("| `")) continue;
+    for (const std::string& name : wordsInCode(line.substr(0, line.find(" |", 2))))
+      out.insert(name.substr(0, name.find_first_of(".[")));
+  }
+  return out;
+}
+
+TEST_F(BenchCommand, ThePageOfTheResultFileNamesTheFields) {
+  Json file;
+  std::set<std::string> of_rows;
+  for (const auto& more : std::vector<std::vector<std::string>>{
+           {"--duration", "100ms", "--interval", "50ms"},
+           {"--duration", "200ms", "--rate", "500", "--background", "1M"}}) {
+    std::vector<std::string> words{"bench", "--backend", "tcp", "--block-sizes", "64K", "--repeat",
+                                   "2",     "--json",    file_};
+    words.insert(words.end(), more.begin(), more.end());
+    Program run(words);
+    EXPECT_EQ(run.finish(), 0) << run.err();
+    file = results();
+    of_rows.merge(namesIn(file.at("rows").at(0)));
+  }
+  std::ifstream in(std::string(kSourceDir) + "/docs/results.md");
+  const std::string page((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(namesIn(file), fieldsIn(page, "# The result file"));
+  EXPECT_EQ(namesIn(file.at("environment")).size(), 2U) << "members and fingerprint";
+  std::set<std::string> expected = fieldsIn(page, "## A row");
+  // Fields of other commands, of GPUs, of an early end, and those that depend on the machine's
+  // load.
+  for (const char* name :
+       {"kv", "replay", "pipeline", "swap", "matrix", "operation", "copied_by", "devices",
+        "scaling", "interrupted", "ceiling", "ceiling_unknown", "why", "causes", "remark"}) {
+    EXPECT_TRUE(expected.contains(name)) << name;
+    if (!of_rows.contains(name)) expected.erase(name);
+  }
+  EXPECT_EQ(of_rows, expected);
+}
+
 TEST_F(BenchCommand, CalledAsNixlbenchItHasItsDefaults) {
   Program run({"--local_workers=2", "--backend", "tcp", "-total_buffer_size=8388608",
                "-max_block_size", "8192", "--num_iter=100", "--warmup_iter=1", "--json", file_},
