@@ -264,7 +264,15 @@ def all_fire(live):
     targets["dead"].kill()
     until(lambda: all(alerts <= fired().get(name, set()) for name, alerts in wanted.items()),
           lambda: f"not every alert fires: {fired()} of {wanted}")
-    got = {name: alerts for name, alerts in fired().items() if alerts}
+    return wanted
+
+
+def no_other_fired(wanted):
+    """Every rule has had its whole time since the slowest wanted alert fired."""
+    text, end = sooner(read(RULES)), float(ask("time()")[1])
+    end += sum(max(map(int, re.findall(before + r"(\d+)s", text))) for before in (r"\[", "for: "))
+    until(lambda: float(ask("time()")[1]) > end, "the clock of Prometheus stands")
+    got = fired()
     expect(got == {name: alerts for name, alerts in wanted.items() if alerts}, f"fired: {got}")
 
 
@@ -280,8 +288,9 @@ def live(viaduct, work):
     running = Live(viaduct, folder)
     try:
         subprocess.run(["sh", "-c", NETWORK], check=True)
-        all_fire(running)
+        wanted = all_fire(running)
         all_answer()
+        no_other_fired(wanted)
     except Failed:
         print(f"logs: {folder}")
         raise
