@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the sbatch script, or the mpirun line of docs/slurm.md, on one host in its own network
+# Runs the sbatch scripts, or the mpirun line of docs/slurm.md, on one host in its own network
 # namespace.
 #
 #   slurm.sh slurm|mpirun VIADUCT WORK
@@ -98,6 +98,12 @@ with_slurm() {
   }
   rows viaduct-*.log
   [[ -s $(echo viaduct-*.json) ]]
+  timeout 180 sbatch --wait --nodes=1 "$root/deploy/slurm/doctor.sbatch" --only=cpu || {
+    tail -n 20 viaduct-doctor-*.log viaduct-doctor-*/*.txt
+    return 1
+  }
+  [[ -s $(echo viaduct-doctor-*/node0.json) ]]
+  grep -q node0 viaduct-doctor-*.html
 }
 
 "with_$what"
