@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there; when
 code that a page quotes from a file differs from it; when a block of code is one that nothing compiles,
-parses or runs; when a command has a flag that the program does not know; and when a sentence is hard to read.
+parses or runs; when a command has a flag that the program does not know; when the page of errors has other codes
+than the header; and when a sentence is hard to read.
 
 A quote is a block of C++ under a line `<!-- the code of FILE -->`. FILE holds the same lines between
 `// README begins` and `// README ends`.
 
-A block without a language, or of `text`, is output. Blocks of Python, JSON and shell are parsed here, and
-tests/docs compiles those of C and C++, and parses those of YAML. A block under a line `<!-- fragment -->` is
+A block without a language, or of `text`, is output; its lines that begin with "$ " are shell. Blocks of Python, JSON
+and shell are parsed here, and tests/docs compiles those of C and C++, and parses those of YAML. A block under a line `<!-- fragment -->` is
 code that does not stand alone; a block of any other language needs this line.
 
 The flags of a command are those of its section in docs/bench-flags.md. Commands without a section there
@@ -26,12 +27,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 import typing
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
 QUOTE = "the code of "
-BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^( *)```(\w*)\n(.*?)^\2```$", re.M | re.S)
+TYPED = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.M)  # a command beside its output
 QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
 SECTION = re.compile(r"^## `viaduct ([a-z ]+)`\n(.*?)(?=^## |\Z)", re.M | re.S)
 COMMAND = re.compile(r"\bviaduct ((?:kv )?[a-z]+)((?:[^\n`|;&#\\]|\\\n)*)")
@@ -72,7 +75,7 @@ class Block(typing.NamedTuple):
 
 def blocks(text):
     for found in BLOCK.finditer(text):
-        yield Block(text.count("\n", 0, found.start(2)) + 1, found[1] or "", found[2], found[3])
+        yield Block(text.count("\n", 0, found.start(2)) + 1, found[1] or "", found[3], textwrap.dedent(found[4]))
 
 
 def parse_shell(text):
@@ -92,15 +95,18 @@ PARSED_BY_TESTS = {"c", "cpp", "yaml"}
 def faulty_blocks(text):
     """The blocks of code that do not parse, or that nothing tests."""
     for block in blocks(text):
-        if not block.is_code or block.note == "fragment" or block.language in PARSED_BY_TESTS:
+        language, code = block.language, block.text
+        if not block.is_code:
+            language, code = "sh", "\n".join(TYPED.findall(code))
+        if block.note == "fragment" or language in PARSED_BY_TESTS:
             continue
-        if block.language not in PARSERS:
-            yield f"line {block.line}: nothing tests a block of {block.language}: mark it <!-- fragment -->"
+        if language not in PARSERS:
+            yield f"line {block.line}: nothing tests a block of {language}: mark it <!-- fragment -->"
             continue
         try:
-            PARSERS[block.language](block.text)
+            PARSERS[language](code)
         except (ValueError, SyntaxError) as error:
-            yield f"line {block.line}: a block of {block.language} does not parse: {error}"
+            yield f"line {block.line}: a block of {language} does not parse: {error}"
 
 
 def quotes(root, page, text):
@@ -137,6 +143,17 @@ def unknown_flags(text, flags):
                 yield f"viaduct {command} has no flag --{flag}"
 
 
+def codes(root):
+    """The codes that only one of the page of errors and the header has."""
+    header, page = root / "include" / "viaduct" / "result.h", root / "docs" / "errors.md"
+    if not header.exists() or not page.exists():
+        return  # an installed tree has the page alone
+    declared = re.findall(r"^  (k\w+),", re.search(r"enum class Code .*?\n};", header.read_text(), re.S)[0], re.M)
+    described = re.findall(r"^\| `(k\w+)` \|", page.read_text(), re.M)
+    for code in sorted(set(declared) ^ set(described)):
+        yield f"{page.relative_to(root)}: {code} is {'not there' if code in declared else 'no code'}"
+
+
 def sentences(text):
     """The sentences of a page: of its paragraphs, list items and table cells. Code, and a list of
     code, is the word X."""
@@ -168,7 +185,7 @@ def pages(root):
 
 
 def check(root):
-    found = []
+    found = list(codes(root))
     flags = flags_of_commands(root)
     for page in pages(root):
         name, text = str(page.relative_to(root)), page.read_text()

@@ -187,10 +187,20 @@ class Docs(unittest.TestCase):
             "<!-- fragment -->\n```go\nvar x int\n```": 0,
             "<!-- fragment -->\n```python\none(\n```": 0,
             "```text\none(\n```\n\n```\none(\n```": 0,
+            "```\n$ one two\none(\n$ one \\\n  two\n```": 0,
+            "```\n$ one 'two\nthree\n```": 1,
+            "1. list\n   ```sh\n   if true\n   ```": 1,
             "```cpp\none(\n```": 0,
         }.items():
             with self.subTest(block):
                 self.assertEqual(len(check_docs.check(tree({"a.md": block + "\n"}))), faults)
+
+    def test_a_code_that_only_page_or_header_has_is_found(self):
+        header = "enum class Code : std::uint8_t {\n  kInvalid,  // wrong\n  kBusy,\n};\n"
+        for rows, faults in {"| `kInvalid` | a |\n| `kBusy` | b |\n": 0, "| `kBusy` | b |\n": 1, "| `kGone` | c |\n": 3}.items():
+            with self.subTest(rows):
+                root = tree({"include/viaduct/result.h": header, "docs/errors.md": rows})
+                self.assertEqual(len(check_docs.check(root)), faults)
 
     def test_a_command_with_an_unknown_flag_is_found(self):
         flags = "## `viaduct bench`\n    --block-sizes SIZE\n## `viaduct kv bench`\nAs in viaduct bench:\n    --model M\n"
