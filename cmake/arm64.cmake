@@ -1,4 +1,4 @@
-# Cross-compiles for arm64 with Debian's compiler, against the packages that tests/arm64/run.sh unpacks
+# Cross-compiles for arm64 with Debian's compiler, against the packages that tools/arm64_root.sh unpacks
 # into build/arm64-root. Programs run under qemu-user.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
