@@ -8,6 +8,7 @@ compares the tree with tools/stable.txt, which ./dev release writes.
 A promise is one line, such as "flag bench --batch". New lines break nothing. Before the first release nothing is
 promised, and the file is absent. Without the compiler of cpp_headers.py the C++ interface is not compared.
 """
+import ast
 import pathlib
 import re
 import sys
@@ -86,9 +87,33 @@ def c_interface(root):
             yield f"c struct {name} {index} {field}"
 
 
+def parameters(function):
+    """Of a call of Python: each parameter, with its place if it may be given by place."""
+    words = function.args
+    by_place = [one for one in words.posonlyargs + words.args if one.arg not in ("self", "cls")]
+    yield from (f"{place} {one.arg}" for place, one in enumerate(by_place))
+    yield from (one.arg for one in words.kwonlyargs)
+
+
+def python_interface(root):
+    """The public classes, functions and attributes of the Python package."""
+    def names_in(body, prefix):
+        for one in body:
+            name = getattr(one, "name", None) or getattr(getattr(one, "target", None), "id", "")
+            if not name or (name.startswith("_") and name != "__init__"):
+                continue
+            yield f"python {prefix}{name}"
+            if isinstance(one, ast.ClassDef):
+                yield from names_in(one.body, f"{name}.")
+            elif isinstance(one, ast.FunctionDef):
+                yield from (f"python {prefix}{name}: {parameter}" for parameter in parameters(one))
+
+    return names_in(ast.parse(read(root, "python/viaduct/_core.pyi")).body, "")
+
+
 def promises(root):
     out = set()
-    kinds = [flags, settings, metrics, result_fields, exit_codes, findings, c_interface]
+    kinds = [flags, settings, metrics, result_fields, exit_codes, findings, c_interface, python_interface]
     for kind in kinds + ([cpp_headers.cpp_interface] if cpp_headers.is_readable() else []):
         found = set(kind(root))
         if not found:

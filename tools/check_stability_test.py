@@ -11,7 +11,7 @@ import cpp_headers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ("docs/bench-flags.md", "docs/settings.md", "docs/metrics.md", "docs/results.md", "apps/viaduct/commands.h",
-           "apps/viaduct/doctor.h")  # fmt: skip
+           "apps/viaduct/doctor.h", "python/viaduct/_core.pyi")  # fmt: skip
 # A file, its text, the text of the break, and a part of the complaint.
 BREAKS = (
     ("docs/bench-flags.md", "  --block-sizes SIZE", "  --blocks SIZE", "flag viaduct bench --block-sizes"),
@@ -28,6 +28,9 @@ BREAKS = (
     ("include/viaduct/c.h", "viaduct_pin_close(viaduct_pin pin,", "viaduct_pin_close(viaduct_pin* pin,", "viaduct_pin_close"),
     ("include/viaduct/c.h", "typedef int32_t viaduct_code;", "typedef int64_t viaduct_code;", "c typedef int32_t viaduct_code"),
     ("include/viaduct/c.h", "  int32_t kind; ", "  int64_t kind; ", "c struct viaduct_pin_info 3 int32_t kind"),
+    ("python/viaduct/_core.pyi", "class RemotePin:", "class PinThere:", "python RemotePin: promised"),
+    ("python/viaduct/_core.pyi", "def drain(self, timeout:", "def drain(self, *, timeout:", "python Agent.drain: 0 timeout"),
+    ("python/viaduct/_core.pyi", "def undrain(", "def go_on(", "python Agent.undrain"),
 )  # fmt: skip
 # Breaks of the headers for C++.
 CPP_BREAKS = (
