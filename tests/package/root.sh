@@ -55,6 +55,9 @@ use_packages() {
 
   [[ $(viaduct --version) == "viaduct "[0-9]* ]] || fail "viaduct does not know its version"
   viaduct bench --backend local --block-sizes 64K --duration 1s --output csv | tail -n 1
+  took=$(($(milliseconds) - start))
+  echo "the first row came $took ms after the start of the installation"
+  ((took <= 30000)) || fail "the first row took more than 30 s"
   [[ $(nixlbench --help) == "usage: nixlbench"* ]] || fail "nixlbench is not nixlbench"
   man -w viaduct viaduct-bench nixlbench >/dev/null
   bash -c 'source /usr/share/bash-completion/completions/viaduct && complete -p viaduct' >/dev/null

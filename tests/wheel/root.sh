@@ -44,6 +44,7 @@ use_wheels() {
   # pip takes the wheel for 3.9 on the oldest system that docs/install.md names.
   python3 -m pip download --quiet --no-index --find-links /wheels --no-deps --only-binary=:all: --dest /tmp/older \
     --python-version 3.9 --platform "manylinux_2_34_$(uname -m)" viaduct
+  local start=$SECONDS
   python3 -m pip install --quiet --user --break-system-packages --no-warn-script-location \
     --no-index --find-links /wheels viaduct-nixl
   echo "installed: $(python3 -m pip list --user 2>/dev/null | grep viaduct | tr -s ' ' | paste -sd,)"
@@ -54,6 +55,8 @@ use_wheels() {
   python3 /examples/two_processes.py server card &
   python3 /examples/two_processes.py client card
   wait $!
+  echo "the first blocks had moved $((SECONDS - start)) s after the start of the installation"
+  ((SECONDS - start <= 30)) || fail "the first blocks took more than 30 s"
   python3 -c 'import nixl_cu13; print("nixl:", nixl_cu13.nixl_agent("somebody").get_plugin_list())'
   if [[ $1 == with ]]; then python3 /examples/kv_blocks.py; fi
 }
