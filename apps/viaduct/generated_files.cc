@@ -89,7 +89,7 @@ std::string flagsPage() {
   for (const CommandPage& page :
        {benchCommand().page(), kvBenchCommand().page(), kvTraceCommand().page(),
         patternCommand().page(), pipelineCommand().page(), swapCommand().page(),
-        matrixCommand().page(), suiteCommand().page(), nixlbenchPage()})
+        matrixCommand().page(), p2pCommand().page(), suiteCommand().page(), nixlbenchPage()})
     out += fmt::format("\n## `{}`\n\n```{}```\n", page.name, flagsText(page));
   return out;
 }
