@@ -96,10 +96,11 @@ def queries():
 
 FAULTY = {"VIADUCT_FAULTS_ALLOWED": "yes"}
 TCP = {"VIADUCT_BACKENDS": "tcp"}
+ENCRYPTED = {"VIADUCT_PRIVACY": "encrypted"}
 RAILS = {"VIADUCT_RAILS": "10.77.0.1,10.77.1.1", "VIADUCT_LISTEN": "10.77.0.1:0,10.77.1.1:0", **TCP}
 # The name of the agents: the role that has the fault, its environment, that of its target, and the alerts.
 SCENARIOS = {
-    "healthy": ("initiator", RAILS, RAILS, set()),
+    "healthy": ("initiator", {**ENCRYPTED, **RAILS}, {**ENCRYPTED, **RAILS}, set()),
     "fallback": ("initiator", {"VIADUCT_BACKENDS": "fake,tcp"}, {"VIADUCT_BACKENDS": "fake,tcp"}, {"ViaductFallback"}),
     "rdma": ("initiator", TCP, TCP, {"ViaductTcpDespiteRdma"}),
     "rail": ("initiator", {"VIADUCT_FAULTS": "drop-rail@op:50", **FAULTY, **RAILS}, RAILS, {"ViaductRailSilent"}),
