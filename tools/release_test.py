@@ -55,6 +55,7 @@ FILES = {
     "src/diag/topics.cc": 'Topic{"rdma", "devices"}\n',
     "src/diag/check_rdma.cc": '.code = "rdma.none"\n',
     "include/viaduct/c.h": "VIADUCT_C_API int viaduct_version(void);\n",
+    "python/viaduct/_core.pyi": "class Agent: ...\n",
     "tools/release.txt": "a folder\n",
 }
 
@@ -113,7 +114,7 @@ class Prepare(unittest.TestCase):
         self.assertEqual(read["python/viaduct/nixl/packages/x/METADATA"], "Version: 1.4.0+viaduct.0.2.0\n")
         promises = (root / "tools/stable.txt").read_text()
         self.assertIn("flag viaduct bench --batch\n", promises)
-        self.assertEqual(len(promises.splitlines()), 9)
+        self.assertEqual(len(promises.splitlines()), 10)
         self.assertEqual(release.git(root, "log", "-1", "--format=%s").strip(), "Release 0.2.0")
         self.assertEqual(release.git(root, "status", "--porcelain"), "")
 
