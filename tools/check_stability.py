@@ -88,7 +88,7 @@ def c_interface(root):
 
 
 def parameters(function):
-    """Of a call of Python: each parameter, with its place if it may be given by place."""
+    """The names of a Python function's parameters. A positional one follows its position: "0 timeout"."""
     words = function.args
     by_place = [one for one in words.posonlyargs + words.args if one.arg not in ("self", "cls")]
     yield from (f"{place} {one.arg}" for place, one in enumerate(by_place))
