@@ -121,6 +121,7 @@ struct InertGroup {
 };
 constexpr std::array kNoEffect{
     Inert{"prepared_xfer", "", "false", "transfers are always planned once"},
+    Inert{"enable_vmm", "", "false", "GPU memory is VMM where the driver can share it"},
     Inert{"enable_pt", "", "false", "there always is a progress thread"},
     Inert{"progress_threads", "N", "0", "every agent has one progress thread"},
     Inert{"posix_api_type", "AIO|URING|POSIXAIO", "AIO", "VIADUCT_FILE_ENGINE chooses the engine"},
@@ -132,7 +133,6 @@ constexpr std::array kNoEffect{
 };
 constexpr std::array kRefused{
     Inert{"worker_type", "nixl|nvshmem", "nixl", "NVSHMEM workers are not built in"},
-    Inert{"enable_vmm", "", "false", "CUDA memory is not built in"},
     Inert{"use_device_api", "", "false", "transfers started by GPU kernels are not built in"},
     Inert{"obj_accelerated_enable", "", "false",
           "accelerated engines of object stores are not built in"},
