@@ -89,8 +89,8 @@ void RailRunner::runLeft() {
   }
 }
 
-// Gives the inbox to the rail. False: the rail has no room for more. A rail may have room for a
-// higher class than that of a work which it has not taken.
+// Gives the inbox to the rail. False: the rail has no room for more. A rail that has refused a work
+// may still have room for one of a higher priority.
 bool RailRunner::handOver() {
   constexpr unsigned kAll = (1U << kPriorities) - 1;
   unsigned classes = kAll;

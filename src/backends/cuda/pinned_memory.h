@@ -79,7 +79,8 @@ class PinnedMemory {
   std::atomic<bool> withdrawn_{false};
 };
 
-// Has entered the memory, until the object's end, unless the memory is withdrawn.
+// While it lives, its user may access the memory, and a withdrawal waits. False: the memory is
+// withdrawn already.
 class PinUse {
  public:
   explicit PinUse(PinnedMemory& memory) : memory_(memory), entered_(memory.enter()) {}

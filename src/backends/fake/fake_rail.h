@@ -1,5 +1,5 @@
-// A rail of the fake backend: a queue of ops, with the lie of its options. Threads: as
-// core::Rail.
+// A rail of the fake backend: a queue of ops, which damages or misreports copies as
+// FakeOptions::lie says. Threads: as core::Rail.
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,7 @@ namespace viaduct::move {
 
 // The most pieces of one chunk, so that a request fits into a frame of the session.
 inline constexpr std::size_t kMostPieces = 1024;
-// The most rails in the answers of one peer, because each stays in the path of a transfer.
+// The most rails that the answers of one peer may name, because Transfer::path() lists them all.
 inline constexpr std::size_t kMostShares = 128;
 // A copy of this many bytes to or from packed pieces takes the lock for about 100 us.
 inline constexpr std::uint64_t kMostPacked = std::uint64_t{512} << 10U;
