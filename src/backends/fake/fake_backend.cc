@@ -21,9 +21,15 @@ namespace {
 
 using core::Bytes;
 
+// A pin. The number is its key, so that a copy planned for an earlier pin does not reach a
+// later one that has its slot.
+struct FakePin {
+  Segment memory;
+  std::uint64_t number = 0;
+};
 // The pins of all fake backends of this process, by backend and slot. A copy holds the lock, so
 // unpin() returns only when no thread of this process copies the memory.
-using Board = std::map<std::uint64_t, std::map<std::uint32_t, Segment>>;
+using Board = std::map<std::uint64_t, std::map<std::uint32_t, FakePin>>;
 base::Guarded<Board>& board() {
   static base::Guarded<Board> the_board;
   return the_board;
@@ -45,11 +51,13 @@ Error unregistered(const core::Op& op, OpKind kind) {
           .device = "fake"};
 }
 
-Status copy(std::uint64_t peer, const core::Op& op, OpKind kind) {
+// Copies from or to the pin of the peer that has this number.
+Status copy(std::uint64_t peer, std::uint64_t number, const core::Op& op, OpKind kind) {
   return board().with([&](Board& all) -> Status {
     const auto& pins = all[peer];
     const auto pin = pins.find(op.remote_pin);
-    if (pin == pins.end() || !covers(pin->second, op.remote, op.bytes))
+    if (pin == pins.end() || pin->second.number != number ||
+        !covers(pin->second.memory, op.remote, op.bytes))
       return unregistered(op, kind);
     std::byte* from = pointer(kind == OpKind::kWrite ? op.local : op.remote);
     std::memmove(pointer(kind == OpKind::kWrite ? op.remote : op.local), from, op.bytes);
@@ -85,7 +93,8 @@ class FakeLink final : public core::Link {
   // Fake links exchange no messages.
   void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
   void addPin(const core::RemotePin& pin) override {
-    announced_[pin.info.slot] = {.address = pin.info.address, .bytes = pin.info.bytes};
+    announced_[pin.info.slot] = {{.address = pin.info.address, .bytes = pin.info.bytes},
+                                 base::Reader(pin.key).get<std::uint64_t>()};
   }
   void dropPin(std::uint32_t slot) override { announced_.erase(slot); }
   std::optional<std::string_view> reaches(OpKind, std::uint32_t, std::uint32_t) const override {
@@ -100,9 +109,9 @@ class FakeLink final : public core::Link {
 
   Status carry(const core::Op& op, OpKind kind) const {
     const auto pin = announced_.find(op.remote_pin);
-    if (pin == announced_.end() || !covers(pin->second, op.remote, op.bytes))
+    if (pin == announced_.end() || !covers(pin->second.memory, op.remote, op.bytes))
       return unregistered(op, kind);
-    return pid_ == 0 ? copy(peer_, op, kind) : copyFar(pid_, op, kind);
+    return pid_ == 0 ? copy(peer_, pin->second.number, op, kind) : copyFar(pid_, op, kind);
   }
 
  private:
@@ -112,7 +121,7 @@ class FakeLink final : public core::Link {
   core::LinkState state_;
   std::uint64_t peer_ = 0;
   int pid_ = 0;  // the peer's pid if it is in another process; else 0
-  std::map<std::uint32_t, Segment> announced_;  // the peer's pins
+  std::map<std::uint32_t, FakePin> announced_;  // the peer's pins
 };
 
 class FakeBackend final : public core::Backend {
@@ -147,8 +156,12 @@ class FakeBackend final : public core::Backend {
                    .operation = "pin",
                    .detail = "host memory only",
                    .device = "fake"};
-    board().with([&](Board& all) { all[id_][slot] = memory; });
-    return Bytes{};
+    return board().with([&](Board& all) {
+      static std::uint64_t last = 0;
+      const auto [pin, is_new] = all[id_].try_emplace(slot, FakePin{memory, last + 1});
+      if (is_new) ++last;
+      return base::Writer().put(pin->second.number).take();
+    });
   }
   Status unpin(std::uint32_t slot) override {
     board().with([&](Board& all) { all[id_].erase(slot); });
