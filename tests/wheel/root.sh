@@ -84,7 +84,7 @@ use_python_39() {
 
 case ${2:-} in
   --inside)
-    su somebody -c "set -euo pipefail; $(declare -f fail use_wheels use_python_39); use_wheels $3"
+    su somebody -c "set -euo pipefail; $(declare -f fail processor_seconds use_wheels use_python_39); use_wheels $3"
     ;;
   --mounted)  # in a new mount namespace: an overlay in memory takes all installed files
     root=$(mktemp -d)
