@@ -132,9 +132,8 @@ std::uint64_t sentBy(const Member& member, const std::string& interface) {
 std::string shapedLink(const Scene& scene, const Member& member, const host::LinkFacts& link) {
   if (link.shaper.empty()) return {};
   const auto rate = static_cast<double>(link.shaped_bytes_per_s);
-  const std::string text =
-      fmt::format("interface {}{} is limited to {} by its queueing discipline {}", link.name,
-                  of(member), bits(rate), link.shaper);
+  std::string text = fmt::format("interface {}{} is limited to {} by its queueing discipline {}",
+                                 link.name, of(member), bits(rate), link.shaper);
   if (!scene.row) return text;
   const double sent =
       member.seconds > 0 ? static_cast<double>(sentBy(member, link.name)) / member.seconds : 0;
