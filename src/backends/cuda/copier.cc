@@ -92,6 +92,16 @@ std::uint64_t kernelShift(const PinnedMemory& memory) {
   return memory.isDevice() ? memory.borrowed.shift : memory.registered->deviceShift();
 }
 
+// The error of a release that has waited for its grace, after what `why` says.
+Error notReleased(Error why, bool used_here) {
+  why.code = Code::kPeerLost;
+  why.cause = used_here ? "the GPU hangs, or is busy with long kernels"
+                        : "the peer is stopped, or its GPU hangs";
+  why.remedy = used_here ? "keep the memory until settled() of Agent::self() is true"
+                         : "keep the memory until the peer has died or its settled() is true";
+  return why;
+}
+
 }  // namespace
 
 bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer) {
@@ -169,24 +179,19 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
       memory->registration == RegistrationState::kPending || (used_here && !memory->inUse());
   const std::string peers = lent_to(*memory);
   const bool stuck = used_here || !peers.empty();
-  Error why{.code = Code::kBusy,
-            .operation = "unpin",
-            .detail = registers   ? "the driver still has the memory registered"
-                      : used_here ? "a GPU is still copying"
-                                  : "a peer still maps the memory",
-            .peer = peers,
-            .device = "cuda"};
+  const Error why{.code = Code::kBusy,
+                  .operation = "unpin",
+                  .detail = registers   ? "the driver still has the memory registered"
+                            : used_here ? "a GPU is still copying"
+                                        : "a peer still maps the memory",
+                  .peer = peers,
+                  .device = "cuda"};
   const bool ends_soon = registers && !registrarHangs();
   if (stuck && (ends_soon || Clock::now() < *place.leaving + grace_)) return why;
   place = {};
   if (!stuck) return Ok{};
   if (used_here) stuck_pins_.push_back(memory);
-  why.code = Code::kPeerLost;
-  why.cause = used_here ? "the GPU hangs, or is busy with long kernels"
-                        : "the peer is stopped, or its GPU hangs";
-  why.remedy = used_here ? "keep the memory until settled() of Agent::self() is true"
-                         : "keep the memory until the peer has died or its settled() is true";
-  return why;
+  return notReleased(why, used_here);
 }
 
 std::size_t Copier::post(const core::Work& work, const CopierPins& remote) {
