@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace viaduct::meet {
@@ -25,7 +24,8 @@ std::string readLink(const char* path) {
 // it.
 std::string startOf(int pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string all(std::istreambuf_iterator<char>(file), {});
+  std::string all;
+  std::getline(file, all, '\0');  // also if the process ends meanwhile, where an iterator throws
   const std::size_t close = all.rfind(')');
   if (close == std::string::npos) return {};
   std::istringstream fields(all.substr(close + 1));

@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 namespace viaduct::meet {
 namespace {
 
@@ -25,6 +28,26 @@ TEST(ProcessIdentity, AProcessThatHasEndedIsDead) {
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
   const std::string world = ownIdentity().substr(0, ownIdentity().rfind('|'));
   EXPECT_TRUE(isProvablyDead(world + "|" + std::to_string(pid) + " 12345"));
+}
+
+// The system fails to read the file of a process that has ended since the file was opened.
+TEST(ProcessIdentity, AProcessMayEndWhileItIsLookedAt) {
+  const std::string world = ownIdentity().substr(0, ownIdentity().rfind('|'));
+  std::atomic<pid_t> latest{::getpid()};
+  std::atomic<bool> more{true};
+  std::uint64_t dead = 0;
+  std::thread looker([&] {
+    while (more) dead += isProvablyDead(world + "|" + std::to_string(latest) + " 1") ? 1 : 0;
+  });
+  for (int i = 0; i < 100; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(0);
+    latest = pid;
+    EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+  }
+  more = false;
+  looker.join();
+  EXPECT_GT(dead, 0U);
 }
 
 TEST(ProcessIdentity, AReusedPidIsNoSignOfLife) {
