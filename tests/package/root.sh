@@ -47,7 +47,7 @@ processor_milliseconds() { awk '{ print ($14 + $15 + $16 + $17) * 10 }' /proc/$$
 
 # Runs in the new system.
 use_packages() {
-  local before after start used_before used one
+  local before after start took used_before used one
   before=$(files)
   start=$(milliseconds) used_before=$(processor_milliseconds)
   apt-get install -y -q --no-install-recommends /packages/*.deb >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
@@ -58,9 +58,9 @@ use_packages() {
 
   [[ $(viaduct --version) == "viaduct "[0-9]* ]] || fail "viaduct does not know its version"
   viaduct bench --backend local --block-sizes 64K --duration 1s --output csv | tail -n 1
-  used=$(($(processor_milliseconds) - used_before))
-  echo "the first row came $(($(milliseconds) - start)) ms after the start of the installation, after $used ms of processor time"
-  ((used <= 30000)) || fail "the first row took more than 30 s of processor time"
+  took=$(($(milliseconds) - start))
+  echo "the first row came $took ms after the start of the installation"
+  ((took <= 30000)) || fail "the first row took more than 30 s"
   [[ $(nixlbench --help) == "usage: nixlbench"* ]] || fail "nixlbench is not nixlbench"
   man -w viaduct viaduct-bench nixlbench >/dev/null
   bash -c 'source /usr/share/bash-completion/completions/viaduct && complete -p viaduct' >/dev/null
